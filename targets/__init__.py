@@ -1,1 +1,43 @@
-"""placeholder."""
+"""Chips as data: TOML files, the schema that checks them, and the loader."""
+
+from targets.errors import TargetError, TilesimError
+from targets.loader import available_targets, load_target
+from targets.schema import (
+    SCALAR,
+    UNITS_PER_BYTE,
+    CoreKind,
+    EngineSpec,
+    IssueSpec,
+    LaunchSpec,
+    LinkSpec,
+    Mark,
+    MatmulSpec,
+    MemorySpec,
+    PathSpec,
+    PortSpec,
+    SyncSpec,
+    Target,
+    VectorSpec,
+)
+
+__all__ = [
+    "SCALAR",
+    "UNITS_PER_BYTE",
+    "CoreKind",
+    "EngineSpec",
+    "IssueSpec",
+    "LaunchSpec",
+    "LinkSpec",
+    "Mark",
+    "MatmulSpec",
+    "MemorySpec",
+    "PathSpec",
+    "PortSpec",
+    "SyncSpec",
+    "Target",
+    "TargetError",
+    "TilesimError",
+    "VectorSpec",
+    "available_targets",
+    "load_target",
+]
