@@ -1,0 +1,102 @@
+"""The files that come with tilesim."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+import pytest
+
+from targets import Target, available_targets, load_target
+
+MARKS = {"documented", "derived", "assumed"}
+
+
+def numbers_of(tables: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of all numbers, and of tuples of numbers, in a dumped target."""
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            yield from numbers_of(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float | tuple) and not isinstance(value, bool):
+            yield prefix + name
+
+
+@pytest.fixture(params=available_targets())
+def shipped(request: pytest.FixtureRequest) -> Target:
+    """Each shipped target in turn."""
+    return load_target(str(request.param))
+
+
+def test_a_file_is_named_after_its_target() -> None:
+    """What a file calls itself is what it is loaded by."""
+    assert [load_target(name).name for name in available_targets()] == available_targets()
+    assert "mt7004" in available_targets()
+
+
+def test_every_number_has_mark_and_source(shipped: Target) -> None:
+    """The marks are of all numbers and of nothing else; no file claims to be an override."""
+    assert set(shipped.provenance) == set(numbers_of(shipped.model_dump(exclude={"provenance"})))
+    assert {mark.mark for mark in shipped.provenance.values()} <= MARKS
+    assert all(len(mark.source.split()) >= 2 for mark in shipped.provenance.values())
+
+
+def test_a_path_is_a_copy_between_two_memories_of_its_link(shipped: Target) -> None:
+    """No path starts where it ends."""
+    assert all(
+        source != destination for source, _, destination in (key.partition("->") for key in shipped.path)
+    )
+
+
+def test_mt7004_gives_every_number_itself() -> None:
+    """The reference file hides nothing in a default of the schema."""
+    marks = load_target("mt7004").provenance
+    assert [key for key, mark in marks.items() if "default of the schema" in mark.source] == []
+
+
+def test_mt7004_has_the_memories_of_its_facts() -> None:
+    """Sizes and addresses, none of which overlap."""
+    memories = load_target("mt7004").memory
+    assert [
+        (name, memory.base_address, memory.size_bytes, memory.scope) for name, memory in memories.items()
+    ] == [
+        ("sm", 0x18000000, 64 * 1024, "core"),
+        ("am", 0x10000000, 768 * 1024, "core"),
+        ("gsm", 0x70000000, 6 * 1024**2, "chip"),
+        ("ddr", 0x80000000, 4 * 1024**3, "chip"),
+    ]
+    ranges = sorted(
+        (memory.base_address, memory.base_address + memory.size_bytes) for memory in memories.values()
+    )
+    assert all(end <= start for (_, end), (start, _) in pairwise(ranges))
+    assert all(memory.base_address % memory.align_bytes == 0 for memory in memories.values())
+
+
+def test_mt7004_peak_agrees_with_its_widest_kernel() -> None:
+    """flops_per_cycle is what the widest kernel does: 2 x rows x columns over cycles, 192, 192 and 384."""
+    matmul = load_target("mt7004").matmul
+    peaks = {
+        dtype: 2
+        * spec.kernel_rows
+        * spec.granule_columns
+        * len(spec.granule_cycles)
+        / spec.granule_cycles[-1]
+        for dtype, spec in matmul.items()
+    }
+    assert peaks == {dtype: spec.flops_per_cycle for dtype, spec in matmul.items()}
+    assert peaks == {"fp32": 192, "fp16": 192, "fp16_fp16": 384}
+
+
+def test_mt7004_moves_data_as_its_dma_does() -> None:
+    """DDR and GSM exchange with AM, SM and each other; SM and AM do not by DMA. Only DDR starts slowly."""
+    paths = load_target("mt7004").path
+    assert {key: (path.link, path.port, path.start_cycles) for key, path in paths.items()} == {
+        "ddr->am": ("ddr", "ddr_read", 200),
+        "ddr->sm": ("ddr", "ddr_read", 200),
+        "ddr->gsm": ("ddr", "ddr_read", 200),
+        "am->ddr": ("ddr", "ddr_write", 200),
+        "sm->ddr": ("ddr", "ddr_write", 200),
+        "gsm->ddr": ("ddr", "ddr_write", 200),
+        "gsm->am": ("gsm", "gsm_read", 60),
+        "gsm->sm": ("gsm", "gsm_read", 60),
+        "am->gsm": ("gsm", "gsm_write", 60),
+        "sm->gsm": ("gsm", "gsm_write", 60),
+    }
+    assert load_target("mt7004").lanes() == ["SCALAR", "VPU", "DMA0", "DMA1", "DMA2", "DMA3"]
