@@ -1,0 +1,289 @@
+"""Engines and the scalar unit of one core while time passes: queues, start-ups, streams, hazards, barriers.
+
+A `CoreState` is a program counter with its lanes. It stands for `weight` equal cores when several run the same program
+at the same time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from simulator.events import ENDS, ISSUES, Alarm
+from simulator.links import UNIT, Flow
+from simulator.program import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION, SCALAR, Lanes, Program
+from simulator.trace import REASONS
+
+if TYPE_CHECKING:
+    from simulator.model import LaunchModel
+
+NONE, ISSUE, DEPENDENCY, ENGINE, BARRIER_WAIT, FLAG = (
+    REASONS.index(reason) for reason in ("none", "issue", "dependency", "engine", "barrier", "flag")
+)
+
+
+class Lane:
+    """One in-order engine of one core.
+
+    Attributes:
+        queue: issued, not yet started. `used` counts its slots.
+        front: a copy in its start-up (or through it, `front_up`, and waiting for the stream before it).
+        back: the instruction on the engine, or the copy that streams.
+        done: instructions that have ended.
+        free_since, previous: when the engine could last take the next one, and after which entry.
+    """
+
+    __slots__ = (
+        "alarm", "back", "blocking", "core", "depth", "done", "free_since", "front", "front_alarm", "front_up", "index",
+        "previous", "queue", "used",
+    )
+
+    def __init__(self, core: CoreState, index: int, depth: int, blocking: bool) -> None:
+        """An idle engine."""
+        env = core.model.env
+        self.core = core
+        self.index = index
+        self.depth = depth
+        self.blocking = blocking
+        self.queue: deque[int] = deque()
+        self.used = 0
+        self.front = self.back = self.previous = -1
+        self.front_up = False
+        self.done = 0
+        self.free_since = 0
+        self.alarm = Alarm(env, self._over, ENDS)
+        self.front_alarm = Alarm(env, self._front_is_up, ENDS)
+
+    def start(self, entry: int, now: int) -> None:
+        """Put an entry on the engine."""
+        cost = self.core.program.cost[entry]
+        if cost.path:
+            self.front = entry
+            self.front_up = False
+            self.front_alarm.set(cost.cycles)
+            return
+        self.back = entry
+        self.alarm.set(cost.cycles if self.core.program.kind[entry] == OPERATION else self._flag(entry, now))
+
+    def _flag(self, entry: int, now: int) -> int:
+        """Cycles that a flag instruction holds the engine."""
+        program, flags = self.core.program, self.core.model.flags
+        if program.kind[entry] == FLAG_SET:
+            return 0
+        return max(0, flags[program.key[entry]].popleft() + program.cost[entry].cycles - now)
+
+    def _front_is_up(self) -> None:
+        self.front_up = True
+        if self.back < 0:
+            self._stream(self.core.model.env.now)
+
+    def _stream(self, now: int) -> None:
+        """The start-up is over and the stream before it too: the copy's bytes begin to flow."""
+        core = self.core
+        entry = self.back = self.front
+        self.front = -1
+        self.previous, self.free_since = entry, now
+        cost = core.program.cost[entry]
+        if cost.charged_bytes:
+            core.model.flow(self, cost, core.weight)
+        else:
+            self.flowed(now)
+        core.touch()
+
+    def flowed(self, now: int) -> None:
+        """The last byte has arrived; the floor of the path may hold the copy longer."""
+        entry = self.back
+        self.alarm.set(max(0, self.core.start[entry] + self.core.program.cost[entry].floor_cycles - now))
+
+    def _over(self) -> None:
+        """The entry on the engine ends."""
+        now: int = self.core.model.env.now
+        entry, self.back = self.back, -1
+        self.done += 1
+        self.previous, self.free_since = entry, now
+        if self.front >= 0 and self.front_up:
+            self._stream(now)
+        self.core.ended(entry, now)
+
+
+class CoreState:
+    """The scalar unit of one core (or of `weight` equal ones) and its lanes."""
+
+    __slots__ = (
+        "_alarm", "_carry", "_slots", "arrived", "blocked", "end", "index", "issued", "lanes", "model", "open_shared",
+        "outstanding", "pc", "program", "ready", "since", "stalled", "start", "touched", "waited_reason", "waited_row",
+        "weight",
+    )
+
+    def __init__(self, model: LaunchModel, index: int, weight: int, program: Program, lanes: Lanes) -> None:
+        """A core at the beginning of its program."""
+        self.model = model
+        self.index = index
+        self.weight = weight
+        self.program = program
+        self.lanes = [Lane(self, i, lanes.depth[i], lanes.blocking[i]) for i in range(len(lanes.names))]
+        size = len(program)
+        self.issued, self.ready, self.start, self.end = [0] * size, [0] * size, [0] * size, [-1] * size
+        self.waited_row: list[int] = [-1] * size
+        self.waited_reason: list[int] = [NONE] * size
+        self.pc = self.outstanding = self.open_shared = self._carry = self.since = 0
+        self.blocked = self.arrived = -1
+        self.stalled: Lane | None = None
+        self.touched = False
+        self._alarm = Alarm(model.env, self._on_issue, ISSUES)
+        issue = model.target.issue
+        self._slots = bool(issue.flag_set_cycles or issue.flag_wait_cycles)
+
+    def touch(self) -> None:
+        """Ask for a look at the lanes once the ends of this cycle are done."""
+        if not self.touched:
+            self.touched = True
+            self.model.touch(self)
+
+    def slots(self, entry: int) -> int:
+        """Queue slots of an entry: its own, and one for each flag before and after it where flags are instructions."""
+        if not self._slots:
+            return 1
+        return 1 + len(self.program.need[entry]) + self.program.sets[entry]
+
+    def fetch(self, now: int) -> None:
+        """The scalar unit is free: issue the next entries until it has to spend time, stalls or waits."""
+        program = self.program
+        while self.pc < len(program):
+            entry = self.pc
+            lane = self.lanes[program.lane[entry]]
+            self.since = now
+            if not lane.blocking and lane.used + self.slots(entry) > max(lane.depth, self.slots(entry)):
+                self.stalled = lane
+                return
+            cycles = self._carry + program.cost[entry].issue_cycles
+            if self._slots:
+                cycles += len(program.need[entry]) * self.model.target.issue.flag_wait_cycles
+            if cycles:
+                self._alarm.set(cycles)
+                return
+            if not self._enter(entry, now):
+                return
+
+    def _on_issue(self) -> None:
+        now: int = self.model.env.now
+        if self._enter(self.pc, now):
+            self.fetch(now)
+
+    def _enter(self, entry: int, now: int) -> bool:
+        """The entry is issued; returns whether the scalar unit goes on."""
+        program = self.program
+        self.issued[entry] = now
+        self._carry = program.sets[entry] * self.model.target.issue.flag_set_cycles if self._slots else 0
+        self.since = now
+        if program.kind[entry] == BARRIER:
+            self.arrived = entry
+            if not self.open_shared:
+                self.model.arrive(self, entry, now)
+            return False
+        lane = self.lanes[program.lane[entry]]
+        lane.queue.append(entry)
+        lane.used += self.slots(entry)
+        self.outstanding += 1
+        self.open_shared += program.shared[entry]
+        self.pc = entry + 1
+        self.touch()
+        if lane.blocking:
+            self.blocked = entry
+            return False
+        return True
+
+    def start_what_can(self, now: int) -> None:
+        """Start the heads of the queues, in engine order."""
+        for lane in self.lanes:
+            while lane.queue and self._may_start(lane, lane.queue[0], now):
+                entry = lane.queue.popleft()
+                lane.used -= self.slots(entry)
+                self._note_start(lane, entry, now)
+                lane.start(entry, now)
+                if self.stalled is lane:
+                    self.stalled = None
+                    self.fetch(now)
+
+    def _may_start(self, lane: Lane, entry: int, now: int) -> bool:
+        program = self.program
+        if lane.front >= 0 or (lane.back >= 0 and not program.cost[entry].overlap):
+            return False
+        need = program.need[entry]
+        if need:
+            for other, number in need.items():
+                if self.lanes[other].done <= number:
+                    return False
+            if self.model.flag_latency and not self._flags_landed(need, now):
+                return False
+        return program.kind[entry] != FLAG_WAIT or self.model.flag_is_up(program.key[entry], self)
+
+    def _flags_landed(self, need: dict[int, int], now: int) -> bool:
+        landed = self._last_end(need)[0] + self.model.flag_latency
+        if landed > now:
+            self.model.look_again(self, landed - now)
+        return landed <= now
+
+    def _last_end(self, need: dict[int, int]) -> tuple[int, int]:
+        """(cycle, entry) of the latest end among what is needed; the lowest lane wins a tie."""
+        best = (-1, -1)
+        for other in sorted(need):
+            entry = self.program.by_lane[other][need[other]]
+            if self.end[entry] > best[0]:
+                best = (self.end[entry], entry)
+        return best
+
+    def _note_start(self, lane: Lane, entry: int, now: int) -> None:
+        """Write down what the entry waited for last."""
+        issued, need = self.issued[entry], self.program.need[entry]
+        self.start[entry] = now
+        self.ready[entry] = issued
+        reason, row = ISSUE, -1
+        landed = -1
+        if need:
+            ended, of = self._last_end(need)
+            landed = ended + self.model.flag_latency
+            if landed > issued:
+                self.ready[entry] = landed
+                reason, row = DEPENDENCY, of
+        if lane.previous >= 0 and lane.free_since > max(issued, landed):
+            reason, row = ENGINE, lane.previous
+        if self.program.kind[entry] == FLAG_WAIT and now > max(issued, lane.free_since):
+            reason, row = FLAG, -1
+        self.waited_reason[entry], self.waited_row[entry] = reason, row
+
+    def ended(self, entry: int, now: int) -> None:
+        """An entry has left its engine."""
+        program = self.program
+        self.end[entry] = now
+        self.outstanding -= 1
+        if program.kind[entry] == FLAG_SET:
+            self.model.raise_flag(program.key[entry], now)
+        if program.shared[entry]:
+            self.open_shared -= 1
+            if self.arrived >= 0 and not self.open_shared:
+                self.model.arrive(self, self.arrived, now)
+        self.touch()
+        if self.blocked == entry:
+            self.blocked = -1
+            self.fetch(now)
+
+    def release(self, now: int, arrived: int) -> None:
+        """The barrier opens."""
+        entry, self.arrived = self.arrived, -1
+        self.ready[entry] = self.start[entry] = arrived
+        self.end[entry] = now
+        self.lanes[SCALAR].done += 1
+        self.waited_reason[entry] = BARRIER_WAIT
+        self.pc = entry + 1
+        self.fetch(now)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the program and all that it issued have ended."""
+        return self.pc == len(self.program) and not self.outstanding
+
+
+def flow_of(lane: Lane, charged: int, cost_factor: int, port: str, port_rate: int, weight: int) -> Flow:
+    """The flow of a copy: link units are bytes times the direction's cost, `cost_factor` in units of 1/UNIT."""
+    return Flow(charged * cost_factor, (lane.core.index, port), port_rate * cost_factor // UNIT, weight, lane)

@@ -1,0 +1,371 @@
+"""The instructions of a machine: preconditions, semantics and cost rule of each in one place.
+
+An instruction is a timing signature (what its cost depends on), ranges that it reads and writes (what its hazards depend
+on), and the numbers it makes (`execute`). A cost rule sees sizes, types and the target, never values or addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from math import ceil
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from simulator.errors import ProgramError
+from simulator.memories import View
+from simulator.numerics import product, product_fp16
+from targets.schema import Target
+
+Coords = tuple[int, ...]
+
+
+class Cost(NamedTuple):
+    """What an instruction costs.
+
+    issue_cycles are spent by the scalar unit; cycles is a fixed time on the engine (a copy's start-up); charged_bytes is
+    what the path's link carries, in whole bursts; path is empty for what is not a copy.
+    """
+
+    issue_cycles: int
+    cycles: int
+    path: str = ""
+    charged_bytes: int = 0
+    floor_cycles: int = 0
+    overlap: bool = False
+
+
+class Instruction:
+    """One step of a core's program, for one engine of the core.
+
+    Attributes:
+        engine: the kind of engine ("vpu", "dma"), or "scalar".
+        channel: which engine of that kind.
+        reads, writes: the views that hazards are derived from.
+        coords: tile coordinates for the trace, by the axes of the kernel.
+        macs: multiply-adds that are executed, with padding.
+    """
+
+    __slots__ = ("channel", "coords", "reads", "writes")
+    engine: ClassVar[str] = "scalar"
+    name: str = "?"
+    macs: int = 0
+
+    def __init__(self, reads: tuple[View, ...], writes: tuple[View, ...], coords: Coords = (), channel: int = 0) -> None:
+        """Keep what the machine derives hazards from."""
+        self.reads = reads
+        self.writes = writes
+        self.coords = coords
+        self.channel = channel
+
+    @property
+    def queue(self) -> str:
+        """The kind of engine whose queue holds it."""
+        return self.engine
+
+    def signature(self) -> Hashable:
+        """All that the cost depends on."""
+        raise NotImplementedError
+
+    def cost(self, target: Target) -> Cost:
+        """The cost on a target; a pure function of the signature."""
+        raise NotImplementedError
+
+    def execute(self) -> None:
+        """Compute the numbers, when the instruction completes."""
+
+
+def link_bytes(rows: int, row_bytes: int, stride: int, burst: int, overhead: int) -> int:
+    """Bytes that a link carries for `rows` pieces of `row_bytes`: whole bursts a row, and the overhead of a row.
+
+    Rows whose distance is no multiple of the burst start anywhere in one, so that the worst of them straddles one more;
+    the base is taken as aligned, so that equal tiles cost the same wherever they lie.
+    """
+    if rows == 0 or row_bytes == 0:
+        return 0
+    shift = 0 if rows == 1 or stride % burst == 0 else burst - np.gcd(stride, burst)
+    return rows * (ceil((row_bytes + int(shift)) / burst) * burst + overhead)
+
+
+class Copy(Instruction):
+    """A DMA transfer between two memories: two-dimensional on both sides, the same bytes on both."""
+
+    __slots__ = ("dst", "name", "src")
+    engine = "dma"
+
+    def __init__(self, dst: View, src: View, *, channel: int = 0, coords: Coords = (), name: str = "copy") -> None:
+        """Copy src to dst.
+
+        Raises:
+            ProgramError: sizes or types differ, or a side is no two-level range.
+        """
+        if dst.range.bytes != src.range.bytes or dst.buffer.dtype is not src.buffer.dtype:
+            raise ProgramError(
+                "a copy between unlike ranges", where=f"{src.buffer.name} -> {dst.buffer.name}",
+                got=f"{src.shape} {src.buffer.dtype.name} -> {dst.shape} {dst.buffer.dtype.name}",
+            )
+        if not (dst.exact and src.exact):
+            raise ProgramError(
+                "a DMA moves rows of one stride", where=f"{src.buffer.name} -> {dst.buffer.name}",
+                got=f"a box {src.shape} with more than two levels", remedy="split it with box_copies",
+            )
+        super().__init__((src,), (dst,), coords, channel)
+        self.dst = dst
+        self.src = src
+        self.name = name
+
+    def signature(self) -> Hashable:
+        """Memories and both ranges without their bases."""
+        s, d = self.src.range, self.dst.range
+        return (self.src.buffer.memory, self.dst.buffer.memory, s[1], s[2], s[3], d[1], d[2], d[3])
+
+    def cost(self, target: Target) -> Cost:
+        """Issue, start-up of the path, and whole bursts on the side of the path's link."""
+        key = f"{self.src.buffer.memory}->{self.dst.buffer.memory}"
+        path = target.path.get(key)
+        if path is None:
+            raise ProgramError("no such path", where=target.name, got=key, limit=", ".join(sorted(target.path)))
+        link = target.link[path.link]
+        side = (self.src if path.direction == "read" else self.dst).range
+        charged = link_bytes(side.rows, side.row_bytes, side.stride, link.burst_bytes, link.row_overhead_bytes)
+        return Cost(target.issue.copy_cycles, path.start_cycles, key, charged, path.floor_cycles, path.overlap)
+
+    def execute(self) -> None:
+        """Move the numbers."""
+        source = self.src.array()
+        self.dst.array()[...] = source.reshape(self.dst.shape)
+
+
+class Matmul(Instruction):
+    """out [m, n] (+)= a [m, k] times b [k, n], or `groups` such products side by side.
+
+    With groups: a is [m, groups, k], b is [groups, k, n], out is [groups, m, n]. One instruction is one tile: its cost sums
+    the micro-kernel calls inside it.
+    """
+
+    __slots__ = ("accumulate", "groups", "k", "m", "macs", "n", "rate")
+    engine = "vpu"
+    name = "matmul"
+
+    def __init__(
+        self, out: View, a: View, b: View, *, rate: str, accumulate: bool = False, coords: Coords = ()
+    ) -> None:
+        """Multiply on the rate table `rate` of the target ("fp32", "fp16", "fp16_fp16").
+
+        Raises:
+            ProgramError: the sizes do not fit each other.
+        """
+        groups = b.shape[0] if len(b.shape) == 3 else 1
+        m, k, n = a.shape[0], a.shape[-1], b.shape[-1]
+        expected = (groups, m, n) if len(b.shape) == 3 else (m, n)
+        if out.shape != expected or b.shape[-2] != k or (len(b.shape) == 3 and a.shape[1] != groups):
+            raise ProgramError("a product of sizes that do not fit", got=f"{a.shape} x {b.shape} -> {out.shape}")
+        super().__init__((a, b, out) if accumulate else (a, b), (out,), coords)
+        self.groups, self.m, self.n, self.k = groups, m, n, k
+        self.macs = groups * m * n * k
+        self.rate = rate
+        self.accumulate = accumulate
+
+    def signature(self) -> Hashable:
+        """Sizes and rate."""
+        return ("matmul", self.rate, self.groups, self.m, self.n, self.k)
+
+    def cost(self, target: Target) -> Cost:
+        """Calls of the target's micro-kernel over row blocks and column blocks; tail rows cost a whole kernel."""
+        spec = target.matmul.get(self.rate)
+        if spec is None:
+            raise ProgramError("no such matrix rate", where=target.name, got=self.rate, limit=", ".join(target.matmul))
+        granules = ceil(self.n / spec.granule_columns)
+        widest = len(spec.granule_cycles)
+        widths = [widest] * (granules // widest) + ([granules % widest] if granules % widest else [])
+        overhead = spec.fixed_cycles + spec.call_cycles
+        column_cycles = sum(overhead + ceil(spec.granule_cycles[w - 1] * self.k) for w in widths)
+        cycles = self.groups * ceil(self.m / spec.kernel_rows) * column_cycles
+        return Cost(target.issue.matmul_cycles, cycles)
+
+    def execute(self) -> None:
+        """Multiply; fp32 sums unless the rate accumulates in fp16."""
+        a, b = self.reads[0].array(), self.reads[1].array()
+        left = a.swapaxes(0, 1) if len(b.shape) == 3 else a
+        out = self.writes[0].array()
+        if self.rate.endswith("_fp16"):
+            out[...] = product_fp16(out if self.accumulate else None, left, b)
+        elif self.accumulate:
+            out += product(left, b)
+        else:
+            out[...] = product(left, b)
+
+
+class VectorOp(Instruction):
+    """An operation of the vector unit over `runs` contiguous runs of `run_bytes` bytes, `moves` register moves each."""
+
+    __slots__ = ("moves", "run_bytes", "runs")
+    engine = "vpu"
+    name = "vector"
+
+    def __init__(
+        self, reads: tuple[View, ...], writes: tuple[View, ...], *, runs: int, run_bytes: int, moves: int, coords: Coords
+    ) -> None:
+        """Describe the loads and stores; subclasses give the numbers."""
+        super().__init__(reads, writes, coords)
+        self.runs = runs
+        self.run_bytes = run_bytes
+        self.moves = moves
+
+    def signature(self) -> Hashable:
+        """Runs, bytes and moves."""
+        return (self.name, self.runs, self.run_bytes, self.moves)
+
+    def cost(self, target: Target) -> Cost:
+        """Register moves at the load and store rate, a fixed time for each run and for the call."""
+        spec = target.vector
+        registers = self.runs * ceil(self.run_bytes / spec.register_bytes)
+        cycles = ceil(registers * self.moves / spec.moves_per_cycle) + self.runs * spec.run_cycles + spec.call_cycles
+        return Cost(target.issue.vector_cycles, cycles)
+
+
+class Fill(VectorOp):
+    """Set a packed view to zero."""
+
+    __slots__ = ()
+    name = "fill"
+
+    def __init__(self, out: View, *, coords: Coords = ()) -> None:
+        """One store a register."""
+        super().__init__((), (out,), runs=1, run_bytes=out.range.bytes, moves=1, coords=coords)
+
+    def execute(self) -> None:
+        """Zeros."""
+        self.writes[0].array()[...] = 0
+
+
+class Cast(VectorOp):
+    """Round a packed view to the type of another: nearest even, overflow to infinity by sign."""
+
+    __slots__ = ()
+    name = "cast"
+
+    def __init__(self, out: View, source: View, *, coords: Coords = ()) -> None:
+        """One load and one store a register of the wider side."""
+        wide = max(out.range.bytes, source.range.bytes)
+        super().__init__((source,), (out,), runs=1, run_bytes=wide, moves=2, coords=coords)
+
+    def execute(self) -> None:
+        """Round once."""
+        out = self.writes[0].array()
+        with np.errstate(over="ignore"):
+            out[...] = self.reads[0].array().astype(out.dtype)
+
+
+Slices = tuple[slice | int, ...]
+
+
+class Accumulate(VectorOp):
+    """Add parts of one packed view onto (strided) parts of another: two loads and a store a register.
+
+    `parts` are pairs of numpy indices (into out, into source).
+    """
+
+    __slots__ = ("parts",)
+    name = "accumulate"
+
+    def __init__(
+        self, out: View, source: View, parts: tuple[tuple[Slices, Slices], ...], *, runs: int, run_bytes: int,
+        coords: Coords = (),
+    ) -> None:
+        """Add with `runs` contiguous runs of `run_bytes` bytes each."""
+        super().__init__((source, out), (out,), runs=runs, run_bytes=run_bytes, moves=3, coords=coords)
+        self.parts = parts
+
+    def execute(self) -> None:
+        """Add part by part, in order."""
+        out, source = self.writes[0].array(), self.reads[0].array()
+        for target, origin in self.parts:
+            out[target] += source[origin]
+
+
+class Permute(VectorOp):
+    """Write a packed view with its axes in another order, element rows of `run_bytes` at a time."""
+
+    __slots__ = ("axes",)
+    name = "permute"
+
+    def __init__(self, out: View, source: View, axes: tuple[int, ...], *, coords: Coords = ()) -> None:
+        """A gather load and a store for each element of the source: no two neighbours stay neighbours."""
+        item = source.buffer.dtype.size_bytes
+        count = source.range.bytes // item
+        super().__init__((source,), (out,), runs=1, run_bytes=0, moves=2, coords=coords)
+        self.runs, self.run_bytes = count, item
+        self.axes = axes
+
+    def cost(self, target: Target) -> Cost:
+        """Lanes gather one element each: 2 moves a register's worth of lanes at one element a bank and cycle."""
+        spec = target.vector
+        lanes = spec.register_bytes // self.run_bytes
+        return Cost(target.issue.vector_cycles, ceil(self.runs / lanes) * self.moves + spec.run_cycles + spec.call_cycles)
+
+    def execute(self) -> None:
+        """Transpose."""
+        out = self.writes[0].array()
+        out[...] = self.reads[0].array().transpose(self.axes).reshape(out.shape)
+
+
+class Barrier(Instruction):
+    """Wait until every core of the launch (or of `cores`) has come here.
+
+    A core arrives when its earlier instructions that touch shared memory have ended.
+    """
+
+    __slots__ = ("cores", "key")
+    name = "barrier"
+
+    def __init__(self, key: int = 0, cores: tuple[int, ...] | None = None) -> None:
+        """Barrier number `key`."""
+        super().__init__((), ())
+        self.key = key
+        self.cores = cores
+
+    def signature(self) -> Hashable:
+        """The barrier's number and its cores."""
+        return ("barrier", self.key, self.cores)
+
+    def cost(self, target: Target) -> Cost:
+        """Only its issue; the wait is the machine's."""
+        return Cost(target.issue.barrier_cycles, 0)
+
+
+class FlagSet(Instruction):
+    """Raise a flag for another core, when the engine has done what was issued to it before."""
+
+    __slots__ = ("_engine", "flag")
+    name = "set_flag"
+
+    def __init__(self, flag: str, engine: str, *, channel: int = 0) -> None:
+        """Queue the set on an engine."""
+        super().__init__((), (), (), channel)
+        self.flag = flag
+        self._engine = engine
+
+    @property
+    def queue(self) -> str:
+        """The engine whose queue holds it."""
+        return self._engine
+
+    def signature(self) -> Hashable:
+        """Sets cost the same."""
+        return (self.name,)
+
+    def cost(self, target: Target) -> Cost:
+        """Its issue; it takes no time on the engine."""
+        return Cost(target.issue.flag_set_cycles, 0)
+
+
+class FlagWait(FlagSet):
+    """Hold an engine until a flag was raised, and lower it."""
+
+    __slots__ = ()
+    name = "wait_flag"
+
+    def cost(self, target: Target) -> Cost:
+        """Its issue, and the latency of a flag between cores after the set."""
+        return Cost(target.issue.flag_wait_cycles, target.sync.cross_core_flag_latency_cycles)

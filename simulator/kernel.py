@@ -1,0 +1,111 @@
+"""What a kernel is to the machine: buffers that it asks for, and for each core the instructions of its tiles.
+
+A kernel never sees time. It keeps nothing from one tile to the next: rings of buffers belong to the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Protocol
+
+from simulator.instructions import Instruction
+from simulator.memories import Buffer, Memory
+from simulator.numerics import DType
+
+
+class Ring:
+    """`depth` equal buffers that are used in turn."""
+
+    __slots__ = ("_buffers", "depth")
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        """Use these buffers in turn."""
+        self._buffers = tuple(buffers)
+        self.depth = len(self._buffers)
+
+    def __getitem__(self, ordinal: int) -> Buffer:
+        """The buffer of the step with this ordinal."""
+        return self._buffers[ordinal % self.depth]
+
+
+class Core:
+    """What a kernel sees of a core.
+
+    Attributes:
+        index: the core's number on the chip.
+        rank: its place among the cores of the launch.
+        count: how many cores the launch has.
+        rings: the core's own buffers, by name.
+    """
+
+    __slots__ = ("count", "index", "rank", "rings")
+
+    def __init__(self, index: int, rank: int, count: int) -> None:
+        """A core without buffers."""
+        self.index = index
+        self.rank = rank
+        self.count = count
+        self.rings: dict[str, Ring] = {}
+
+
+class Space:
+    """Where a launch takes its buffers from: every core's own memories and the shared ones."""
+
+    def __init__(
+        self, cores: Sequence[Core], own: dict[int, dict[str, Memory]], shared: dict[str, Memory], numerics: bool
+    ) -> None:
+        """Hand out buffers for these cores."""
+        self.cores = tuple(cores)
+        self._own = own
+        self._shared = shared
+        self._numerics = numerics
+
+    def ring(self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = "") -> None:
+        """Give every core a ring of `depth` buffers of `size` elements, from its own or a shared memory.
+
+        Raises:
+            CapacityError: the memory is too small; `remedy` names the field of the tiling to lower.
+        """
+        for core in self.cores:
+            level = self._shared.get(memory) or self._own[core.index][memory]
+            label = f"{name} of core {core.index}"
+            core.rings[name] = Ring([self._buffer(level, label, size, dtype, remedy) for _ in range(depth)])
+
+    def common_ring(self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = "") -> None:
+        """Give all cores one ring in a shared memory.
+
+        Raises:
+            CapacityError: the memory is too small.
+        """
+        ring = Ring([self._buffer(self._shared[memory], name, size, dtype, remedy) for _ in range(depth)])
+        for core in self.cores:
+            core.rings[name] = ring
+
+    def _buffer(self, memory: Memory, name: str, size: int, dtype: DType, remedy: str) -> Buffer:
+        buffer = memory.allocate(name, (size,), dtype, remedy=remedy)
+        if self._numerics:
+            buffer.materialise()
+        return buffer
+
+
+class Kernel(Protocol):
+    """The instructions of one launch.
+
+    Attributes:
+        name: of the launch, as it is shown.
+        kind: of the launch, for its cost.
+        axes: names of the tile coordinates that its instructions carry.
+    """
+
+    name: str
+    kind: str
+    axes: tuple[str, ...]
+
+    def core_class(self, rank: int, count: int) -> Hashable | None:
+        """Equal for cores whose programs have equal timing; None for a core that takes no part."""
+
+    def setup(self, space: Space) -> None:
+        """Ask for the buffers."""
+
+    def program(self, core: Core) -> Iterator[Instruction]:
+        """The instructions of a core, in order."""

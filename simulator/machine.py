@@ -1,0 +1,165 @@
+"""A machine: a target brought to life, with memories, and a stream on which kernels are launched one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import simpy
+
+from simulator.errors import ProgramError
+from simulator.kernel import Core, Kernel, Space
+from simulator.memories import Buffer, Memory, fill_from
+from simulator.model import CoreClass, LaunchModel
+from simulator.numerics import Array, DType
+from simulator.program import Compiler, Lanes
+from simulator.races import RaceCheck
+from simulator.recorder import Recorder
+from simulator.run import LaunchRecord
+from simulator.trace import Trace
+from simulator.values import DmaMode, Timing, execute
+from targets.schema import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks:
+    """How a run is watched; the defaults cost nothing.
+
+    Attributes:
+        dma: when a copy lands ("modelled", "early", "late").
+        races: raise RaceError when two cores touch the same bytes of shared memory with nothing between.
+        dropped: (memory, kind) of derived hazards to overlook, kind "raw", "war" or "waw".
+        fold: simulate cores of equal programs as one; the trace is the same.
+    """
+
+    dma: DmaMode = "modelled"
+    races: bool = False
+    dropped: frozenset[tuple[str, str]] = frozenset()
+    fold: bool = True
+
+
+class Machine:
+    """Cores, memories and a stream.
+
+    Attributes:
+        cycles: the end of the last launch.
+        launches: what was launched, with start and end.
+        macs: multiply-adds that were executed, with padding.
+    """
+
+    def __init__(
+        self, target: Target, cores: Sequence[int], *, numerics: bool = True, checks: Checks | None = None
+    ) -> None:
+        """Bring a target to life for launches on `cores`.
+
+        Raises:
+            ProgramError: the target has no such core.
+        """
+        bad = [core for core in cores if not 0 <= core < target.groups]
+        if bad or not cores or len(set(cores)) != len(cores):
+            raise ProgramError(
+                "cores that the target does not have", where=target.name, got=list(cores), limit=f"0 to {target.groups - 1}"
+            )
+        self.target = target
+        self.cores = tuple(sorted(cores))
+        self.numerics = numerics
+        self.checks = checks or Checks()
+        kind = next(iter(target.core))
+        self._lanes = Lanes(target, kind)
+        self._shared = {n: Memory(n, s) for n, s in target.memory.items() if s.scope == "chip"}
+        self._own = {
+            core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"} for core in self.cores
+        }
+        self._main = [n for n in self._shared if n == "ddr"]
+        self._recorder = Recorder(tuple(self._lanes.names))
+        self.launches: list[LaunchRecord] = []
+        self.cycles = 0
+        self.macs = 0
+
+    def tensor(
+        self, name: str, shape: tuple[int, ...], dtype: DType, *, memory: str = "ddr", values: Array | None = None,
+        address: int | None = None,
+    ) -> Buffer:
+        """A buffer in a shared memory that outlives launches: an operand if it has values, else a result.
+
+        Raises:
+            CapacityError: the memory is too small.
+            BoundsError: the address is taken, or outside.
+        """
+        buffer = self._shared[memory].allocate(
+            name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call"
+        )
+        if values is not None:
+            fill_from(buffer, values)
+        elif self.numerics:
+            buffer.materialise()
+        return buffer
+
+    def launch(self, kernel: Kernel) -> LaunchRecord:
+        """Run a kernel on the cores, after what was launched before.
+
+        Raises:
+            CapacityError: its buffers do not fit.
+            DeadlockError: its programs wait for each other.
+            RaceError: the race check found one.
+        """
+        members = self._members(kernel)
+        cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
+        active = [cores[index] for group in members for index in group]
+        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared, self.numerics)
+        kernel.setup(space)
+        compiler = Compiler(self.target, self._lanes, self.checks.dropped)
+        classes = [CoreClass(group, compiler.compile(kernel.program(cores[group[0]]))) for group in members]
+        if any(c.program.has_flags for c in classes) and any(len(c.cores) > 1 for c in classes):
+            raise ProgramError("cores that use flags cannot share a class", where=kernel.name)
+        record = self._simulate(kernel, classes)
+        self._values(kernel, cores, classes)
+        self._release()
+        return record
+
+    def _members(self, kernel: Kernel) -> list[tuple[int, ...]]:
+        """Cores of equal programs, in the order of their first core."""
+        count = len(self.cores)
+        groups: dict[Hashable, list[int]] = {}
+        for rank, index in enumerate(self.cores):
+            key = kernel.core_class(rank, count)
+            if key is not None:
+                groups.setdefault(key if self.checks.fold else (key, rank), []).append(index)
+        return [tuple(group) for group in groups.values()]
+
+    def _simulate(self, kernel: Kernel, classes: list[CoreClass]) -> LaunchRecord:
+        active = sum(len(c.cores) for c in classes)
+        spec = self.target.launch.get(kernel.kind, self.target.launch["default"])
+        begin = self.cycles + spec.cycles + spec.cycles_per_core * active
+        self._model = LaunchModel(simpy.Environment(initial_time=begin), self.target, self._lanes, classes)
+        end = max(begin, self._model.run())
+        record = LaunchRecord(name=kernel.name, kind=kernel.kind, start=self.cycles, end=end, cores=active)
+        self._recorder.add(len(self.launches), self._model, classes, kernel.axes)
+        self.launches.append(record)
+        self.cycles = end
+        self.macs += sum(c.program.macs * len(c.cores) for c in classes)
+        return record
+
+    def _values(self, kernel: Kernel, cores: dict[int, Core], classes: list[CoreClass]) -> None:
+        if not (self.numerics or self.checks.races):
+            return
+        states = {core.index: core for core in self._model.cores}
+        timings = {
+            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end) for c in classes for index in c.cores
+        }
+        programs = {index: kernel.program(cores[index]) for index in timings}
+        race = RaceCheck(timings, len(self._lanes.names)) if self.checks.races else None
+        execute(timings, programs, self.checks.dma, race.observe if race else None, self.numerics)
+
+    def _release(self) -> None:
+        """Kernels' buffers go; tensors in the main memory stay."""
+        for own in self._own.values():
+            for memory in own.values():
+                memory.release_all()
+        for name, memory in self._shared.items():
+            if name not in self._main:
+                memory.release_all()
+
+    def trace(self) -> Trace:
+        """What every engine did, of all launches so far."""
+        return self._recorder.trace()

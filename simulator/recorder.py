@@ -1,0 +1,107 @@
+"""From the event model to the trace: one row an instruction, for every core, also those that another stood for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.engines import CoreState
+from simulator.model import CoreClass, LaunchModel
+from simulator.trace import COLUMNS, Trace
+
+
+class Codes:
+    """Names to numbers, in order of first use."""
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        """Start with these names."""
+        self._codes = {name: code for code, name in enumerate(names)}
+
+    def column(self, names: list[str], dtype: str) -> NDArray[Any]:
+        """The codes of a list of names; an empty name is -1."""
+        codes = self._codes
+        for name in dict.fromkeys(names):
+            if name and name not in codes:
+                codes[name] = len(codes)
+        lookup = {**codes, "": -1}
+        return np.array([lookup[name] for name in names], dtype)
+
+    def names(self) -> tuple[str, ...]:
+        """The names by code."""
+        return tuple(self._codes)
+
+
+class Recorder:
+    """Collects the rows of launches and makes a Trace of them."""
+
+    def __init__(self, engines: tuple[str, ...]) -> None:
+        """Nothing is recorded."""
+        self._engines = engines
+        self._names = Codes()
+        self._memories = Codes()
+        self._axes: dict[str, None] = {}
+        self._parts: list[tuple[dict[str, NDArray[Any]], tuple[str, ...]]] = []
+        self._rows = 0
+
+    def add(self, launch: int, model: LaunchModel, classes: list[CoreClass], axes: tuple[str, ...]) -> None:
+        """Record a launch that has run: the rows of each core, in the order of cores."""
+        columns = {core.index: self._columns(core, len(axes)) for core in model.cores}
+        stood_for = sorted((index, c.cores[0]) for c in classes for index in c.cores)
+        first, offset = {}, self._rows
+        for index, rep in stood_for:
+            first[index] = offset
+            offset += len(columns[rep]["start"])
+        self._axes.update(dict.fromkeys(axes))
+        for index, rep in stood_for:
+            part = dict(columns[rep])
+            size = len(part["start"])
+            part["launch"] = np.full(size, launch, "<i2")
+            part["core"] = np.full(size, index, "<i2")
+            part["waited_row"] = np.where(part["waited_row"] >= 0, part["waited_row"] + first[index], -1)
+            for (core, entry), (blamed, row) in model.blame.items():
+                if core == rep:
+                    part["waited_row"][entry] = first[blamed] + row
+            self._parts.append((part, axes))
+        self._rows = offset
+
+    def _columns(self, core: CoreState, axes: int) -> dict[str, NDArray[Any]]:
+        program = core.program
+        coords = np.full((len(program), axes), -1, "<i4")
+        for width in {len(c) for c in program.coords if c}:
+            rows = [i for i, c in enumerate(program.coords) if len(c) == width]
+            coords[rows, :width] = [program.coords[i] for i in rows]
+        columns = {
+            "engine": np.array(program.lane, "<i2"),
+            "name": self._names.column(program.name, "<i2"),
+            "bytes": np.array(program.moved, "<i8"),
+            "source": self._memories.column(program.source, "|i1"),
+            "destination": self._memories.column(program.destination, "|i1"),
+            "waited_row": np.array(core.waited_row, "<i8"),
+            "waited_reason": np.array(core.waited_reason, "|i1"),
+        }
+        for name in ("issued", "ready", "start", "end"):
+            columns[name] = np.array(getattr(core, name), "<i8")
+        columns.update({f"#{axis}": coords[:, axis] for axis in range(axes)})
+        return columns
+
+    def trace(self) -> Trace:
+        """All rows so far."""
+        axes = tuple(self._axes)
+        columns = {name: self._join(name, dtype) for name, dtype in COLUMNS.items()}
+        columns.update({axis: self._join_axis(axis) for axis in axes})
+        return Trace(
+            columns, engines=self._engines, names=self._names.names(), memories=self._memories.names(), axes=axes
+        )
+
+    def _join(self, name: str, dtype: str) -> NDArray[Any]:
+        parts = [part[name] for part, _ in self._parts]
+        return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
+
+    def _join_axis(self, axis: str) -> NDArray[Any]:
+        parts = []
+        for part, axes in self._parts:
+            size = len(part["start"])
+            parts.append(part[f"#{axes.index(axis)}"] if axis in axes else np.full(size, -1, "<i4"))
+        return np.concatenate(parts) if parts else np.zeros(0, "<i4")
