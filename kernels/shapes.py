@@ -42,8 +42,8 @@ MOST_ELEMENTS = 2**60
 class ConvShape:
     """The geometry of a convolution as PyTorch defines it; an argument that cannot be raises `ShapeError`.
 
-    Sizes are counted in elements. `size` and `kernel` have one value an axis (one of the two may be one
-    value for all); `stride`, `dilation` and `output_padding` one value, or one an axis; `padding` also one (low, high)
+    Sizes are counted in elements. `size` and `kernel` have one value an axis (one of the two may be one for
+    all); `stride`, `dilation` and `output_padding` one value, or one an axis; `padding` also one (low, high)
     pair an axis, where high may be negative: trailing input that no tap reads. Of a transposed convolution,
     `cin` and `size` are its input, and `output_padding` adds to the high side of its output. An empty output
     of a plain convolution is legal (its gradients are zeros), of a transposed one it is not.
