@@ -14,7 +14,7 @@ import numpy as np
 
 from simulator.errors import ProgramError
 from simulator.memories import View
-from simulator.numerics import product, product_fp16
+from simulator.numerics import Array, product, product_fp16
 from targets.schema import Target
 
 Coords = tuple[int, ...]
@@ -196,30 +196,66 @@ class Matmul(Instruction):
             out[...] = product(left, b)
 
 
-class VectorOp(Instruction):
-    """An operation of the vector unit over `runs` contiguous runs of `run_bytes` bytes, `moves` register moves each."""
+class MatmulInto(Matmul):
+    """A product whose rows are added straight onto strided parts of a packed result: no columns are kept.
 
-    __slots__ = ("moves", "run_bytes", "runs")
+    The micro-kernel loads and stores its result rows where they lie, at the cost of any other product.
+    """
+
+    __slots__ = ("axes", "out", "parts", "product_shape")
+    name = "matmul_into"
+
+    def __init__(
+        self, out: View, product_shape: tuple[int, ...], a: View, b: View, parts: Parts, *, rate: str,
+        axes: tuple[int, ...] | None = None, coords: Coords = (),
+    ) -> None:
+        """Add the parts of the product, seen in `product_shape`, onto `out`."""
+        groups = b.shape[0] if len(b.shape) == 3 else 1
+        m, n = a.shape[0], b.shape[-1]
+        shape = (groups, m, n) if len(b.shape) == 3 else (m, n)
+        super().__init__(View(out.buffer, out.start, shape, out.range, out.exact), a, b, rate=rate, accumulate=True, coords=coords)
+        self.out = out
+        self.product_shape = product_shape
+        self.parts = parts
+        self.axes = axes
+
+    def execute(self) -> None:
+        """Multiply and add part by part."""
+        a, b = self.reads[0].array(), self.reads[1].array()
+        left = a.swapaxes(0, 1) if len(b.shape) == 3 else a
+        made = product_fp16(None, left, b) if self.rate.endswith("_fp16") else product(left, b)
+        add_parts(self.out.array(), made.reshape(self.product_shape), self.parts, self.axes)
+
+
+class VectorOp(Instruction):
+    """An operation of the vector unit over `pieces` packed pieces of `piece_bytes`, `moves` register moves a register.
+
+    The pieces lie in `runs` loops, each of which costs its fixed time.
+    """
+
+    __slots__ = ("moves", "piece_bytes", "pieces", "runs")
     engine = "vpu"
     name = "vector"
 
     def __init__(
-        self, reads: tuple[View, ...], writes: tuple[View, ...], *, runs: int, run_bytes: int, moves: int, coords: Coords
+        self, reads: tuple[View, ...], writes: tuple[View, ...], *, runs: int, pieces: int, piece_bytes: int, moves: int,
+        coords: Coords,
     ) -> None:
         """Describe the loads and stores; subclasses give the numbers."""
         super().__init__(reads, writes, coords)
         self.runs = runs
-        self.run_bytes = run_bytes
+        self.pieces = pieces
+        self.piece_bytes = piece_bytes
         self.moves = moves
 
     def signature(self) -> Hashable:
-        """Runs, bytes and moves."""
-        return (self.name, self.runs, self.run_bytes, self.moves)
+        """Runs, pieces, bytes and moves."""
+        return (self.name, self.runs, self.pieces, self.piece_bytes, self.moves)
 
     def cost(self, target: Target) -> Cost:
         """Register moves at the load and store rate, a fixed time for each run and for the call."""
         spec = target.vector
-        registers = self.runs * ceil(self.run_bytes / spec.register_bytes)
+        registers = self.pieces * ceil(self.piece_bytes / spec.register_bytes)
         cycles = ceil(registers * self.moves / spec.moves_per_cycle) + self.runs * spec.run_cycles + spec.call_cycles
         return Cost(target.issue.vector_cycles, cycles)
 
@@ -232,7 +268,7 @@ class Fill(VectorOp):
 
     def __init__(self, out: View, *, coords: Coords = ()) -> None:
         """One store a register."""
-        super().__init__((), (out,), runs=1, run_bytes=out.range.bytes, moves=1, coords=coords)
+        super().__init__((), (out,), runs=1, pieces=1, piece_bytes=out.range.bytes, moves=1, coords=coords)
 
     def execute(self) -> None:
         """Zeros."""
@@ -248,7 +284,7 @@ class Cast(VectorOp):
     def __init__(self, out: View, source: View, *, coords: Coords = ()) -> None:
         """One load and one store a register of the wider side."""
         wide = max(out.range.bytes, source.range.bytes)
-        super().__init__((source,), (out,), runs=1, run_bytes=wide, moves=2, coords=coords)
+        super().__init__((source,), (out,), runs=1, pieces=1, piece_bytes=wide, moves=2, coords=coords)
 
     def execute(self) -> None:
         """Round once."""
@@ -257,52 +293,55 @@ class Cast(VectorOp):
             out[...] = self.reads[0].array().astype(out.dtype)
 
 
-Slices = tuple[slice | int, ...]
+Parts = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...]], ...]
+"""Pairs of numpy indices, into a result and into what is added to it."""
 
 
 class Accumulate(VectorOp):
     """Add parts of one packed view onto (strided) parts of another: two loads and a store a register.
 
-    `parts` are pairs of numpy indices (into out, into source).
+    `parts` are pairs of numpy indices (into out, into source); `axes` reorders a part of the source before it is added.
     """
 
-    __slots__ = ("parts",)
+    __slots__ = ("axes", "parts")
     name = "accumulate"
 
     def __init__(
-        self, out: View, source: View, parts: tuple[tuple[Slices, Slices], ...], *, runs: int, run_bytes: int,
-        coords: Coords = (),
+        self, out: View, source: View, parts: Parts, *, axes: tuple[int, ...] | None = None, runs: int, pieces: int,
+        piece_bytes: int, coords: Coords = (),
     ) -> None:
-        """Add with `runs` contiguous runs of `run_bytes` bytes each."""
-        super().__init__((source, out), (out,), runs=runs, run_bytes=run_bytes, moves=3, coords=coords)
+        """Add `pieces` packed pieces in `runs` loops."""
+        super().__init__(
+            (source, out), (out,), runs=runs, pieces=pieces, piece_bytes=piece_bytes, moves=3, coords=coords
+        )
         self.parts = parts
+        self.axes = axes
 
     def execute(self) -> None:
         """Add part by part, in order."""
-        out, source = self.writes[0].array(), self.reads[0].array()
-        for target, origin in self.parts:
-            out[target] += source[origin]
+        add_parts(self.writes[0].array(), self.reads[0].array(), self.parts, self.axes)
+
+
+def add_parts(out: Array, source: Array, parts: Parts, axes: tuple[int, ...] | None) -> None:
+    """out[target] += source[origin] for each pair, the axes of the source reordered."""
+    for target, origin in parts:
+        term = source[origin]
+        out[target] += term if axes is None else term.transpose(axes)
 
 
 class Permute(VectorOp):
-    """Write a packed view with its axes in another order, element rows of `run_bytes` at a time."""
+    """Write a packed view with its axes in another order, an element at a time."""
 
     __slots__ = ("axes",)
     name = "permute"
 
     def __init__(self, out: View, source: View, axes: tuple[int, ...], *, coords: Coords = ()) -> None:
-        """A gather load and a store for each element of the source: no two neighbours stay neighbours."""
+        """A gathering load and a store for each register of the result."""
         item = source.buffer.dtype.size_bytes
-        count = source.range.bytes // item
-        super().__init__((source,), (out,), runs=1, run_bytes=0, moves=2, coords=coords)
-        self.runs, self.run_bytes = count, item
+        super().__init__(
+            (source,), (out,), runs=1, pieces=1, piece_bytes=source.range.bytes, moves=4 // item + 1, coords=coords
+        )
         self.axes = axes
-
-    def cost(self, target: Target) -> Cost:
-        """Lanes gather one element each: 2 moves a register's worth of lanes at one element a bank and cycle."""
-        spec = target.vector
-        lanes = spec.register_bytes // self.run_bytes
-        return Cost(target.issue.vector_cycles, ceil(self.runs / lanes) * self.moves + spec.run_cycles + spec.call_cycles)
 
     def execute(self) -> None:
         """Transpose."""

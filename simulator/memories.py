@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -10,6 +11,15 @@ from simulator.errors import BoundsError, CapacityError
 from simulator.numerics import Array, DType, poisoned
 from simulator.ranges import Range, collapse
 from targets.schema import MemorySpec
+
+
+@lru_cache(maxsize=4096)
+def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
+    """Distance in bytes between neighbours on each axis of a row-major array."""
+    strides = [item_bytes]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    return tuple(reversed(strides))
 
 
 class Buffer:
@@ -31,10 +41,7 @@ class Buffer:
         self.shared = shared
         self.constant = False
         self.size = prod(shape)
-        strides = [dtype.size_bytes]
-        for extent in reversed(shape[1:]):
-            strides.append(strides[-1] * extent)
-        self.strides = tuple(reversed(strides))
+        self.strides = packed_strides(shape, dtype.size_bytes)
         self.data: Array | None = None
         self._views: dict[tuple[int, tuple[int, ...]], View] = {}
 
@@ -48,19 +55,32 @@ class Buffer:
         if self.data is None:
             self.data = poisoned(self.size, self.dtype).reshape(self.shape)
 
-    def box(self, start: tuple[int, ...], size: tuple[int, ...]) -> View:
+    def box(
+        self, start: tuple[int, ...], size: tuple[int, ...], *, frame: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+    ) -> View:
         """The view of [start, start + size) on every axis.
+
+        Args:
+            start: first index of each axis.
+            size: extent on each axis.
+            frame: see a one-dimensional buffer as a packed array of this shape.
+            shape: how the instruction sees the box, if not as `size`.
 
         Raises:
             BoundsError: the box leaves the buffer.
         """
+        limits = frame or self.shape
+        strides = self.strides if frame is None else packed_strides(frame, self.dtype.size_bytes)
+        if frame is not None and prod(frame) > self.size:
+            raise self._out_of_bounds((0,), frame)
         offset = self.address
-        for first, extent, limit, stride in zip(start, size, self.shape, self.strides, strict=True):
+        for first, extent, limit, stride in zip(start, size, limits, strides, strict=True):
             if first < 0 or extent < 0 or first + extent > limit:
                 raise self._out_of_bounds(start, size)
             offset += first * stride
-        (rows, row_bytes, stride), exact = collapse(tuple(zip(size, self.strides, strict=True)), self.dtype.size_bytes)
-        return View(self, start, size, Range(offset, rows, row_bytes, stride), exact)
+        (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), self.dtype.size_bytes)
+        return View(self, start, shape or size, Range(offset, rows, row_bytes, stride), exact, (frame or self.shape, size))
 
     def dense(self, shape: tuple[int, ...], first: int = 0) -> View:
         """The view of prod(shape) elements of a one-dimensional buffer from element `first`, packed, in this shape.
@@ -91,28 +111,37 @@ class Buffer:
 class View:
     """A part of a buffer: what an instruction reads or writes.
 
-    `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it.
+    `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it. A box carries the frame
+    (shape of the whole, size of the box) that it was cut from; a packed view has none.
     """
 
-    __slots__ = ("buffer", "exact", "range", "shape", "start")
+    __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
 
-    def __init__(self, buffer: Buffer, start: tuple[int, ...], shape: tuple[int, ...], covered: Range, exact: bool) -> None:
+    def __init__(
+        self, buffer: Buffer, start: tuple[int, ...], shape: tuple[int, ...], covered: Range, exact: bool,
+        frame: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
+    ) -> None:
         """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
         self.buffer = buffer
         self.start = start
         self.shape = shape
         self.range = covered
         self.exact = exact
+        self._frame = frame
 
     def array(self) -> Array:
-        """The numbers, as a numpy view that can be written."""
+        """The numbers: a numpy view that can be written, or a copy where a box is read in a shape that no view has."""
         data = self.buffer.data
         if data is None:
             raise BoundsError("numbers of a buffer that has none", where=f"{self.buffer.name} in {self.buffer.memory}")
-        if len(self.start) == 1 and len(self.shape) != 1 or data.ndim == 1:
+        if self._frame is None:
             first = self.start[0]
             return data[first : first + prod(self.shape)].reshape(self.shape)
-        return data[tuple(slice(f, f + s) for f, s in zip(self.start, self.shape, strict=True))]
+        whole, size = self._frame
+        if data.shape != whole:
+            data = data[: prod(whole)].reshape(whole)
+        part = data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
+        return part if self.shape == size else part.reshape(self.shape)
 
 
 class Memory:

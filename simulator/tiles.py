@@ -50,30 +50,29 @@ class Loop:
         tiles: the tiles below a parent step (None for the outermost loop), as a sequence.
         load: brings in a step's data, `ahead` steps early.
         store: takes out a step's results, when all below it is computed.
-        enter: runs when a step begins, after its own load; nothing inside is loaded before it, so that a barrier can
-            stand there.
+        enter: runs when a step begins, after its own load.
+        fence: nothing inside is loaded before `enter` has run, so that a barrier can stand there.
     """
 
     tiles: Callable[[Step | None], Sequence[Any]]
     load: Stage = nothing
     store: Stage = nothing
-    enter: Stage | None = None
+    enter: Stage = nothing
+    fence: bool = False
     ahead: int = 1
 
 
 def walk(loops: Sequence[Loop], compute: Stage) -> Iterator[Instruction]:
     """The instructions of a nest: loads ahead of computation, stores behind it."""
     cursors = [_Cursor(loops, depth) for depth in range(len(loops))]
-    fences = [depth for depth, loop in enumerate(loops) if loop.enter]
+    fences = [depth for depth, loop in enumerate(loops) if loop.fence]
     for leaf in _steps(loops, len(loops) - 1):
         path = _path(leaf)
         fresh = [depth for depth, step in enumerate(path) if cursors[depth].current < step.ordinal]
         for depth in fresh:
             cursors[depth].current = path[depth].ordinal
             yield from cursors[depth].load_to(path[depth].ordinal, None, 0)
-            enter = loops[depth].enter
-            if enter is not None:
-                yield from enter(path[depth])
+            yield from loops[depth].enter(path[depth])
         for depth in fresh:
             fence = max((f for f in fences if f < depth), default=None)
             limit = path[fence].ordinal if fence is not None else 0
