@@ -1,39 +1,40 @@
-"""Time the simulator itself: seconds and instructions a second for a few layers, with and without numerics."""
+"""Time the simulator itself: seconds and trace rows a second for a few layers, with and without numerics."""
 
 from __future__ import annotations
 
 import time
 
+import numpy as np
+
 import tilesim as ts
 
 CORES = 4
-LAYERS = {
-    "64 channels, 56x56, 3x3": ts.ConvShape(n=2, cin=64, size=(56, 56), cout=64, kernel=(3, 3), padding=1),
-    "128 channels, 28x28, 3x3": ts.ConvShape(n=4, cin=128, size=(28, 28), cout=128, kernel=(3, 3), padding=1),
-    "256 channels, 14x14, 1x1": ts.ConvShape(n=4, cin=256, size=(14, 14), cout=256, kernel=(1, 1)),
-}
+# images, channels in and out, height and width, taps an axis (odd, padded so that the size stays)
+LAYERS = [(2, 64, 56, 3), (4, 128, 28, 3), (4, 256, 14, 1)]
 
 
-def timed(shape: ts.ConvShape, *, numerics: bool) -> tuple[ts.Run, float]:
-    """Return the run of one layer on MT7004 and the seconds that simulating it took."""
+def timed(images: int, channels: int, size: int, taps: int, *, numerics: bool) -> tuple[ts.Run, float]:
+    """Return the run of one layer's input gradient on MT7004 and the seconds that simulating it took."""
+    random = np.random.default_rng(0)
+    dy = random.standard_normal((images, channels, size, size)).astype(np.float16)
+    w = random.standard_normal((channels, channels, taps, taps)).astype(np.float16)
     begin = time.perf_counter()
     run = ts.conv_backward(
-        shape=shape, dtype="fp16", grads=("dx",), target="mt7004", cores=CORES, numerics=numerics
+        dy, w, padding=taps // 2, grads=("dx",), target="mt7004", cores=CORES, numerics=numerics
     )
     return run, time.perf_counter() - begin
 
 
 def main() -> None:
-    """Print one line a layer and mode."""
-    print(f"{'layer':26} {'numerics':8} {'cycles':>10} {'rows':>8} {'seconds':>8} {'rows/s':>10}")
-    for name, shape in LAYERS.items():
+    """Print one line a layer (images x channels x size x taps) and mode."""
+    print(f"{'layer':20} {'numerics':8} {'cycles':>10} {'rows':>8} {'s':>7} {'rows/s':>9}")
+    for layer in LAYERS:
+        name = " x ".join(str(number) for number in layer)
         for numerics in (False, True):
-            run, seconds = timed(shape, numerics=numerics)
+            run, seconds = timed(*layer, numerics=numerics)
             rows = len(run.trace)
-            print(
-                f"{name:26} {'on' if numerics else 'off':8} {run.cycles:10} {rows:8} {seconds:8.2f} "
-                f"{rows / seconds:10.0f}"
-            )
+            mode = "on" if numerics else "off"
+            print(f"{name:20} {mode:8} {run.cycles:10} {rows:8} {seconds:7.2f} {rows / seconds:9.0f}")
 
 
 if __name__ == "__main__":
