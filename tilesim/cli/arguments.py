@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from kernels.operators import OPERATORS, Operator
-from kernels.shape_text import parse_conv_shape, parse_gemm
+from kernels.shape_text import parse_gemm, parse_shape
 from kernels.shapes import ConvShape
 from tilesim.cli.errors import ArgumentError
 
@@ -39,9 +39,9 @@ def find_operator(name: str) -> Operator:
     return OPERATORS[name]
 
 
-def parse_shape(operator: str, text: str) -> ConvShape | tuple[int, int, int]:
+def shape_of(operator: str, text: str) -> ConvShape | tuple[int, int, int]:
     """Return the shape that the text describes: (m, n, k) for gemm, else the geometry of a convolution."""
-    return parse_gemm(text) if operator == "gemm" else parse_conv_shape(text)
+    return parse_gemm(text) if operator == "gemm" else parse_shape(text)
 
 
 def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:

@@ -17,11 +17,11 @@ from tilesim.cli.arguments import (
     parse_core_mask,
     parse_grads,
     parse_pairs,
-    parse_shape,
     parse_value,
+    shape_of,
 )
 from tilesim.cli.errors import FAULT, ArgumentError, say
-from tilesim.cli.output import page_of, print_json, print_run, progress
+from tilesim.cli.output import page_of, print_json, progress
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
     with progress(f"{operator} on {target}"):
         result = run_operator(
             operator,
-            shape=parse_shape(operator, shape),
+            shape=shape_of(operator, shape),
             target=tilesim.load_target(target, parse_pairs("--set", set_ or ())),
             dtype=dtype,
             grads=parse_grads(chosen, grads),
@@ -70,7 +70,7 @@ def run(
             integers=integers,
             check=not (no_check or timing_only),
         )
-    (print_json if as_json else print_run)(result.to_dict())
+    _print(result, as_json=as_json)
     page = _keep(result, out, report=report)
     if page and not as_json:
         typer.echo(page)
@@ -82,6 +82,13 @@ def _check_place(out: Path | None, *, report: bool) -> None:
         check_directory(out)
     elif report:
         raise ArgumentError(what="no place for the report", where="--report", remedy="give --out DIR too")
+
+
+def _print(result: Run, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(result.summary())
 
 
 def _keep(result: Run, out: Path | None, *, report: bool) -> Path | None:
