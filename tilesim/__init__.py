@@ -1,1 +1,53 @@
-"""placeholder."""
+"""tilesim: the backward kernels of convolutions, run tile by tile on models of multi-core DSPs and NPUs.
+
+One call gives the gradients, computed by the very tiles that were timed, and a trace of each core and engine:
+
+    run = tilesim.conv_backward(dy, w, padding=1, grads=("dx",), target="mt7004", cores=4)
+    run.dx, run.cycles, run.trace
+
+Every error that a wrong argument causes is a `TilesimError`.
+"""
+
+from importlib.metadata import version as _version
+
+from kernels.conv_backward import conv_backward
+from kernels.errors import OperandError, ShapeError, TilingError
+from kernels.gemm import gemm
+from kernels.shapes import ConvShape
+from simulator.errors import (
+    BoundsError,
+    CapacityError,
+    DeadlockError,
+    MachineError,
+    ProgramError,
+    RaceError,
+)
+from simulator.run import Run
+from simulator.trace import Trace
+from targets.errors import TargetError, TilesimError
+from targets.loader import available_targets, load_target
+from tilesim.reporting import report
+
+__all__ = [
+    "BoundsError",
+    "CapacityError",
+    "ConvShape",
+    "DeadlockError",
+    "MachineError",
+    "OperandError",
+    "ProgramError",
+    "RaceError",
+    "Run",
+    "ShapeError",
+    "TargetError",
+    "TilesimError",
+    "TilingError",
+    "Trace",
+    "available_targets",
+    "conv_backward",
+    "gemm",
+    "load_target",
+    "report",
+]
+
+__version__ = _version("tilesim")

@@ -1,0 +1,5 @@
+"""`python -m tilesim` is the command `tilesim`."""
+
+from tilesim.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The command line: arguments in, one call of the package, a summary or one JSON object out."""

@@ -1,0 +1,147 @@
+"""What people type, turned into values: shapes, lists, `key=value` pairs, core masks and directories."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from kernels.operators import OPERATORS, Operator
+from kernels.shape_text import parse_gemm, parse_shape
+from kernels.shapes import ConvShape
+from tilesim.cli.errors import ArgumentError
+
+RUN_FILES = frozenset(
+    {"run.json", "trace.parquet", "report.md", "timeline.png", "utilisation.png", "traffic.png"}
+)
+"""The files of a saved run and its report; a directory with any other is not overwritten."""
+
+_WORDS = {"true": True, "false": False}
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return the remedy for an unknown name: the nearest known one, or all of them."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}"
+
+
+def find_operator(name: str) -> Operator:
+    """Return the operator of that name.
+
+    Raises:
+        ArgumentError: there is none; the nearest name is in the remedy.
+    """
+    if name not in OPERATORS:
+        raise ArgumentError(
+            what="unknown operator", where="OPERATOR", got=name, remedy=nearest(name, OPERATORS)
+        )
+    return OPERATORS[name]
+
+
+def shape_of(operator: str, text: str) -> ConvShape | tuple[int, int, int]:
+    """Return the shape that the text describes: (m, n, k) for gemm, else the geometry of a convolution."""
+    return parse_gemm(text) if operator == "gemm" else parse_shape(text)
+
+
+def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:
+    """Return the gradients of a text such as `dx,dw`; None (the operator's default) if there is no text.
+
+    Raises:
+        ArgumentError: the operator does not compute one of them.
+    """
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in operator.gradients:
+            raise ArgumentError(
+                what=f"{operator.name} has no such gradient",
+                where="--grads",
+                got=name or "an empty name",
+                limit=", ".join(operator.gradients) or "no gradients",
+            )
+    return names
+
+
+def parse_core_mask(text: str | None) -> int | None:
+    """Return the mask of a text such as `0b1111`, `0xf` or `15`; None if there is no text.
+
+    Raises:
+        ArgumentError: it is no number, or it names no core.
+    """
+    if text is None:
+        return None
+    try:
+        mask = int(text, 0)
+    except ValueError:
+        mask = 0
+    if mask <= 0:
+        raise ArgumentError(what="not a core mask", where="--core-mask", got=text, remedy="such as 0b1111")
+    return mask
+
+
+def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return the pairs of an option that is given as `key=value` any number of times.
+
+    Raises:
+        ArgumentError: a text is no pair, or a key comes twice.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, sign, value = (part.strip() for part in text.partition("="))
+        if not (key and sign and value):
+            raise ArgumentError(what="not a pair", where=option, got=text, remedy=f"{option} key=value")
+        if key in pairs:
+            raise ArgumentError(what="key given twice", where=option, got=key)
+        pairs[key] = value
+    return pairs
+
+
+def parse_value(text: str) -> int | bool | str:
+    """Return the text as an int (also 0x10, 0b11) or a bool (`true`, `false`) where it is one."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
+
+
+def check_core_choice(cores: int | None, core_mask: str | None) -> None:
+    """Refuse a call that says both how many cores and which.
+
+    Raises:
+        ArgumentError: both are given.
+    """
+    if cores is not None and core_mask is not None:
+        raise ArgumentError(
+            what="two choices of cores", where="--cores and --core-mask", remedy="give one of them"
+        )
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse a directory that a run cannot be written to, or that holds anything else than a saved run.
+
+    Raises:
+        ArgumentError: it is a file, it is not writable, or it holds a file that is not a run's.
+    """
+    if directory.is_dir():
+        _check_holds_a_run(directory)
+    elif directory.exists():
+        raise ArgumentError(what="not a directory", where="--out", got=str(directory))
+    standing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    if not os.access(standing, os.W_OK) or not standing.is_dir():
+        raise ArgumentError(what="cannot write", where="--out", got=str(standing))
+
+
+def _check_holds_a_run(directory: Path) -> None:
+    names = {path.name for path in directory.iterdir()}
+    strangers = sorted(names - RUN_FILES)
+    if strangers or (names and "run.json" not in names):
+        raise ArgumentError(
+            what="the directory holds something other than a tilesim run",
+            where="--out",
+            got=f"{directory} with {(strangers or sorted(names))[0]}",
+            remedy="give a new or an empty directory",
+        )

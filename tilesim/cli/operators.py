@@ -1,0 +1,49 @@
+"""`tilesim operators`: what can be run, and the page of one operator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from kernels.operators import OPERATORS, Operator
+from tilesim.cli.arguments import find_operator
+from tilesim.cli.output import print_json, print_table
+
+
+def operators(
+    name: Annotated[str | None, typer.Argument(help="An operator's name; default: list them.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the operators, or explain one."""
+    if name is None:
+        _list(as_json=as_json)
+    else:
+        _show(find_operator(name), as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
+    if as_json:
+        print_json({"operators": [_record(operator) for operator in OPERATORS.values()]})
+        return
+    rows = [(o.name, ", ".join(o.families), ", ".join(o.gradients), o.summary) for o in OPERATORS.values()]
+    print_table("operators", ("name", "families", "gradients", "summary"), rows)
+
+
+def _show(operator: Operator, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_record(operator) | {"text": operator.text})
+        return
+    typer.echo(f"{operator.name}: {operator.summary}")
+    typer.echo(f"runs on the families {', '.join(operator.families)}")
+    typer.echo(f"gradients: {', '.join(operator.gradients) or 'none'}\n")
+    typer.echo(operator.text.strip())
+
+
+def _record(operator: Operator) -> dict[str, Any]:
+    return {
+        "name": operator.name,
+        "summary": operator.summary,
+        "families": list(operator.families),
+        "gradients": list(operator.gradients),
+    }

@@ -1,0 +1,53 @@
+"""What the command line prints: results to stdout, progress to stderr and only to a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_PLAIN_WIDTH = 120
+
+
+def console() -> Console:
+    """Return a console on stdout: as wide as the terminal, or of a fixed width in a pipe or a file."""
+    if sys.stdout.isatty():
+        return Console()
+    return Console(file=sys.stdout, width=_PLAIN_WIDTH)
+
+
+@contextlib.contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show on stderr that the text's work goes on, if a person looks at a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(text):
+        yield
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """Print one JSON object of plain, finite values."""
+    sys.stdout.write(json.dumps(record, indent=2, allow_nan=False) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text below a title and column heads."""
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(text) for text in row))  # a bracket in a text is no style
+    console().print(table)
+
+
+def page_of(files: Sequence[Path]) -> Path:
+    """Return the page among the files of a report, which leads to all the others."""
+    return next(file for file in files if file.suffix == ".md")

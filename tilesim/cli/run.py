@@ -1,0 +1,111 @@
+"""`tilesim run`: one call of an operator, its summary, and what is to be kept of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tilesim
+from kernels.operators import run_operator
+from simulator.run import Run
+from tilesim.cli.arguments import (
+    check_core_choice,
+    check_directory,
+    find_operator,
+    parse_core_mask,
+    parse_grads,
+    parse_pairs,
+    parse_value,
+    shape_of,
+)
+from tilesim.cli.errors import FAULT, ArgumentError, say
+from tilesim.cli.output import page_of, print_json, progress
+
+
+def run(
+    operator: Annotated[str, typer.Argument(help="What to run: see `tilesim operators`.")],
+    target: Annotated[str, typer.Option(help="A target's name (see `tilesim targets`) or a TOML file.")],
+    shape: Annotated[
+        str,
+        typer.Option(
+            help="n=4,cin=128,h=28,w=28,cout=128,kh=3,kw=3,stride=1,pad=1; for gemm m=512,n=512,k=64."
+        ),
+    ],
+    dtype: Annotated[str | None, typer.Option(help="What the chip computes in: fp16, fp32, ...")] = None,
+    grads: Annotated[str | None, typer.Option(help="Gradients to compute, such as dx,dw.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="How many cores; default: all.")] = None,
+    core_mask: Annotated[str | None, typer.Option(help="Which cores, as bits: 0b1111.")] = None,
+    tile: Annotated[
+        list[str] | None, typer.Option(help="A field of the tiling, key=value; repeatable.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A number of the target, key=value; repeatable.")
+    ] = None,
+    timing_only: Annotated[bool, typer.Option("--timing-only", help="Compute no values.")] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Do not compare with the reference.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random operands.")] = 0,
+    integers: Annotated[bool, typer.Option("--integers", help="Small integers as operands.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Directory for the run's record and trace.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Write pictures and a page into --out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run an operator on a target and say what it cost and what bounds it."""
+    check_core_choice(cores, core_mask)
+    _check_place(out, report=report)
+    chosen = find_operator(operator)
+    with progress(f"{operator} on {target}"):
+        result = run_operator(
+            operator,
+            shape=shape_of(operator, shape),
+            target=tilesim.load_target(target, parse_pairs("--set", set_ or ())),
+            dtype=dtype,
+            grads=parse_grads(chosen, grads),
+            cores=cores,
+            core_mask=parse_core_mask(core_mask),
+            tiling={key: parse_value(text) for key, text in parse_pairs("--tile", tile or ()).items()},
+            numerics=not timing_only,
+            seed=seed,
+            integers=integers,
+            check=not (no_check or timing_only),
+        )
+    _print(result, as_json=as_json)
+    page = _keep(result, out, report=report)
+    if page and not as_json:
+        typer.echo(page)
+    _check_errors(result)
+
+
+def _check_place(out: Path | None, *, report: bool) -> None:
+    if out is not None:
+        check_directory(out)
+    elif report:
+        raise ArgumentError(what="no place for the report", where="--report", remedy="give --out DIR too")
+
+
+def _print(result: Run, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(result.summary())
+
+
+def _keep(result: Run, out: Path | None, *, report: bool) -> Path | None:
+    """Save the run, write its report if wanted, and return the report's page."""
+    if out is None:
+        return None
+    result.save(out)
+    if not report:
+        return None
+    with progress("report"):
+        return page_of(tilesim.report(out))
+
+
+def _check_errors(result: Run) -> None:
+    """Exit with status 1 if an output is further from the reference than the arithmetic explains."""
+    tolerance = result.tolerance or {}
+    for name, error in (result.max_error or {}).items():
+        if not error <= tolerance[name]:
+            say(f"{name} is off by {error:.3g}, more than its tolerance of {tolerance[name]:.3g}")
+            raise typer.Exit(FAULT)

@@ -1,0 +1,25 @@
+"""The door to the reports, which load matplotlib: only a caller who asks for a report pays for that."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+
+def report(directory: str | PathLike[str], start: int | None = None, end: int | None = None) -> list[Path]:
+    """Write the pictures and the page `report.md` of a saved run into its directory.
+
+    Args:
+        directory: where `Run.save` wrote `run.json` and `trace.parquet`.
+        start: first cycle that the timeline shows; default: the run's first.
+        end: cycle at which the timeline stops; default: the run's end.
+
+    Returns:
+        The files written.
+
+    Raises:
+        TilesimError: the directory holds no saved run.
+    """
+    from reports import report as write_report  # noqa: PLC0415 - matplotlib takes most of a second to load
+
+    return [Path(file) for file in write_report(Path(directory), start=start, end=end)]
