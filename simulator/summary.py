@@ -73,6 +73,9 @@ def _pairs(values: Mapping[str, object]) -> str:
 
 
 def _short(value: object) -> str:
+    """A value without blanks; sizes as 3x3, names as n,h."""
+    if isinstance(value, list) and value and not any(isinstance(item, list | dict) for item in value):
+        return ("x" if all(isinstance(item, int) for item in value) else ",").join(map(str, value))
     return str(value).replace(" ", "")
 
 
