@@ -7,7 +7,7 @@ from typing import Any
 
 from simulator.metrics import Balance, percent
 
-_WIDTH = 100
+_WIDTH = 104
 _LABEL = 11  # characters of the column of labels
 
 
@@ -60,9 +60,9 @@ def _line(label: str, text: str) -> list[str]:
     if not text:
         return []
     opening, below = f"  {label:<{_LABEL}}", " " * (_LABEL + 2)
-    lines = textwrap.wrap(
-        text, _WIDTH, initial_indent=opening, subsequent_indent=below, break_on_hyphens=False
-    )
+    glued = text.replace(" %", "\xa0%")  # a number stays with its unit
+    wrapper = textwrap.TextWrapper(_WIDTH, opening, below, break_on_hyphens=False)
+    lines = [line.replace("\xa0", " ") for line in wrapper.wrap(glued)]
     if len(lines) > 3:
         lines = [*lines[:2], f"{lines[2]} ..."]
     return lines

@@ -117,8 +117,8 @@ TWO_TILES: tuple[Row, ...] = (
     (0, 0, "DMA0", "store", 90, 90, 96, 40, "am", "ddr", 3, "dependency"),
     (0, 0, "SCALAR", "barrier", 91, 98, 99, 0, "", "", -1, "barrier"),
 )
-"""One launch of 100 cycles on one core; programs begin at cycle 10. Of the VPU's 100 cycles 40 are busy, 10 go to
-the launch, 30 + 10 to the waits for DMA0 and DMA1, 10 to the end."""
+"""One launch of 100 cycles on one core; programs begin at cycle 10. Of the VPU's 100 cycles 40 are busy, 10
+go to the launch, 30 + 10 to the waits for DMA0 and DMA1, 10 to the end."""
 
 
 def made_run(trace: Trace | None = None, cores: int = 2, cycles: int = 100, **changes: Any) -> Run:
