@@ -1,0 +1,61 @@
+"""Files that are whole or absent: written aside in their own folder, then moved into place."""
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from targets.errors import TilesimError
+
+
+class RunFileError(TilesimError):
+    """A file of a saved run cannot be written or read."""
+
+
+def write_aside(writers: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Write a set of files, each by its writer, so that no reader ever meets half of one.
+
+    Every writer gets a temporary path in the folder of its file; all files are moved into place, in the
+    mapping's order, after the last writer has returned. When a writer fails, nothing is moved and nothing is
+    left behind.
+
+    Raises:
+        RunFileError: the operating system refused to write.
+    """
+    aside = {
+        path: path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp") for path in writers
+    }
+    try:
+        for path, write in writers.items():
+            write(aside[path])
+        for path, temporary in aside.items():
+            temporary.replace(path)
+    except OSError as error:
+        names = ", ".join(str(path) for path in writers)
+        raise RunFileError("cannot write", where=names, got=_reason(error)) from error
+    finally:
+        for temporary in aside.values():
+            temporary.unlink(missing_ok=True)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, with those above it, unless it is there.
+
+    Raises:
+        RunFileError: the path, or one above it, is a file, or the operating system refused.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise RunFileError(
+            "a run is saved in a directory",
+            where=str(path),
+            got="a path that is, or leads through, a file",
+            remedy="name a directory, or remove that file",
+        ) from error
+    except OSError as error:
+        raise RunFileError("cannot make the directory", where=str(path), got=_reason(error)) from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
