@@ -15,7 +15,7 @@ import numpy as np
 from simulator.errors import ProgramError
 from simulator.memories import View
 from simulator.numerics import Array, product, product_fp16
-from targets.schema import Target
+from targets.schema import MatmulSpec, Target
 
 Coords = tuple[int, ...]
 
@@ -85,6 +85,18 @@ def link_bytes(rows: int, row_bytes: int, stride: int, burst: int, overhead: int
         return 0
     shift = 0 if rows == 1 or stride % burst == 0 else burst - np.gcd(stride, burst)
     return rows * (ceil((row_bytes + int(shift)) / burst) * burst + overhead)
+
+
+def matmul_cycles(spec: MatmulSpec, groups: int, m: int, n: int, k: int) -> int:
+    """Cycles of `groups` products m x n x k: calls of the micro-kernel over row blocks and column blocks.
+
+    A call costs a fixed time and `granule_cycles` a step of k for its width; tail rows cost a whole kernel.
+    """
+    granules, widest = ceil(n / spec.granule_columns), len(spec.granule_cycles)
+    widths = [widest] * (granules // widest) + ([granules % widest] if granules % widest else [])
+    overhead = spec.fixed_cycles + spec.call_cycles
+    columns = sum(overhead + ceil(spec.granule_cycles[w - 1] * k) for w in widths)
+    return groups * ceil(m / spec.kernel_rows) * columns
 
 
 class Copy(Instruction):
@@ -175,12 +187,7 @@ class Matmul(Instruction):
         spec = target.matmul.get(self.rate)
         if spec is None:
             raise ProgramError("no such matrix rate", where=target.name, got=self.rate, limit=", ".join(target.matmul))
-        granules = ceil(self.n / spec.granule_columns)
-        widest = len(spec.granule_cycles)
-        widths = [widest] * (granules // widest) + ([granules % widest] if granules % widest else [])
-        overhead = spec.fixed_cycles + spec.call_cycles
-        column_cycles = sum(overhead + ceil(spec.granule_cycles[w - 1] * self.k) for w in widths)
-        cycles = self.groups * ceil(self.m / spec.kernel_rows) * column_cycles
+        cycles = matmul_cycles(spec, self.groups, self.m, self.n, self.k)
         return Cost(target.issue.matmul_cycles, cycles)
 
     def execute(self) -> None:
@@ -337,9 +344,8 @@ class Permute(VectorOp):
 
     def __init__(self, out: View, source: View, axes: tuple[int, ...], *, coords: Coords = ()) -> None:
         """A gathering load and a store for each register of the result."""
-        item = source.buffer.dtype.size_bytes
         super().__init__(
-            (source,), (out,), runs=1, pieces=1, piece_bytes=source.range.bytes, moves=4 // item + 1, coords=coords
+            (source,), (out,), runs=1, pieces=1, piece_bytes=source.range.bytes, moves=2, coords=coords
         )
         self.axes = axes
 

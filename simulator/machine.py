@@ -9,9 +9,9 @@ import simpy
 
 from simulator.errors import ProgramError
 from simulator.kernel import Core, Kernel, Space
-from simulator.memories import Buffer, Memory, fill_from
+from simulator.memories import Buffer, Memory
 from simulator.model import CoreClass, LaunchModel
-from simulator.numerics import Array, DType
+from simulator.numerics import DType
 from simulator.program import Compiler, Lanes
 from simulator.races import RaceCheck
 from simulator.recorder import Recorder
@@ -77,23 +77,17 @@ class Machine:
         self.macs = 0
 
     def tensor(
-        self, name: str, shape: tuple[int, ...], dtype: DType, *, memory: str = "ddr", values: Array | None = None,
-        address: int | None = None,
+        self, name: str, shape: tuple[int, ...], dtype: DType, *, memory: str = "ddr", address: int | None = None
     ) -> Buffer:
-        """A buffer in a shared memory that outlives launches: an operand if it has values, else a result.
+        """A buffer in a shared memory that outlives launches; it has no numbers until it is filled or materialised.
 
         Raises:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
-        buffer = self._shared[memory].allocate(
+        return self._shared[memory].allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call"
         )
-        if values is not None:
-            fill_from(buffer, values)
-        elif self.numerics:
-            buffer.materialise()
-        return buffer
 
     def launch(self, kernel: Kernel) -> LaunchRecord:
         """Run a kernel on the cores, after what was launched before.

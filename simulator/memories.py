@@ -55,6 +55,13 @@ class Buffer:
         if self.data is None:
             self.data = poisoned(self.size, self.dtype).reshape(self.shape)
 
+    def reshaped(self, shape: tuple[int, ...]) -> Buffer:
+        """The same bytes under another shape, for a constant: hazards do not see that the two are one."""
+        twin = Buffer(self.memory, self.name, self.address, shape, self.dtype, self.shared)
+        twin.constant = True
+        twin.data = None if self.data is None else self.data.reshape(shape)
+        return twin
+
     def box(
         self, start: tuple[int, ...], size: tuple[int, ...], *, frame: tuple[int, ...] | None = None,
         shape: tuple[int, ...] | None = None,

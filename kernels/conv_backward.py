@@ -1,0 +1,162 @@
+"""conv_backward: the neutral operator, any subset of a convolution's gradients on a target of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.dsp.conv import allocate_dx, dx_tiling, put_operands, run_dx, take_dx
+from kernels.errors import OperandError, ShapeError
+from kernels.host_memory import require_host_memory
+from kernels.placement import chosen_cores, chosen_dtype, resolved_target
+from kernels.shapes import ConvShape
+from simulator.machine import Checks, Machine
+from simulator.numerics import Array
+from simulator.numerics import dtype as named
+from simulator.run import Run
+from targets.schema import Target
+
+AVAILABLE = {"dsp": ("dx",)}
+"""Gradients by family."""
+
+Sizes = int | Sequence[int]
+
+
+def conv_backward(
+    dy: npt.ArrayLike | None = None,
+    w: npt.ArrayLike | None = None,
+    *,
+    x: npt.ArrayLike | None = None,
+    input_size: Sequence[int] | None = None,
+    weight_size: Sequence[int] | None = None,
+    shape: ConvShape | None = None,
+    stride: Sizes = 1,
+    padding: int | Sequence[Any] = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+    transposed: bool = False,
+    output_padding: Sizes = 0,
+    grads: Sequence[str] = ("dx",),
+    target: str | Target = "mt7004",
+    cores: int | Sequence[int] | None = None,
+    dtype: str | None = None,
+    layout: str = "NCHW",
+    tiling: Mapping[str, object] | None = None,
+    numerics: bool = True,
+    checks: Checks | None = None,
+) -> Run:
+    """Gradients of a convolution, and what they cost on a target.
+
+    Args:
+        dy: gradient of the output, [N, Cout, *out].
+        w: weights, [Cout, Cin / groups, *kernel].
+        x: input, [N, Cin, *in]; for dx alone only its size matters.
+        input_size: spatial size of the input, where x is not given.
+        weight_size: spatial size of the kernel, where w is not given.
+        shape: the geometry, instead of the sizes below; alone, with numerics=False, no arrays are needed.
+        stride, padding, dilation, groups, transposed, output_padding: as in PyTorch; a pad may be a (low, high) pair an
+            axis, and high may be negative: input that no tap reads, whose gradient is exactly 0.
+        grads: which gradients.
+        target: a target's name, a TOML file, or a Target.
+        cores: how many cores (the first ones), or which; default all.
+        dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
+        layout: "NCHW" (any number of spatial axes) or "NHWC" for dy, x and dx.
+        tiling: fields of the tiling to keep; the others are chosen.
+        numerics: compute the gradients, or only time them.
+        checks: how the run is watched.
+
+    Returns:
+        The Run: gradients, cycles, trace.
+
+    Raises:
+        ShapeError, OperandError, TilingError, TargetError, CapacityError: an argument is refused.
+    """
+    chip = resolved_target(target)
+    call = _Call(chip, tuple(grads), layout)
+    arrays = {name: call.channel_first(name, value) for name, value in (("dy", dy), ("w", w), ("x", x)) if value is not None}
+    if shape is None:
+        shape = _resolve(arrays, input_size, weight_size, stride, padding, dilation, groups, transposed, output_padding)
+    call.check(shape, arrays, numerics)
+    operand = named(chosen_dtype(chip, dtype, {n: a for n, a in arrays.items() if n in ("dy", "w")}))
+    machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
+    return _run_dx(call, machine, shape, operand.name, arrays, tiling or {})
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What was asked for."""
+
+    target: Target
+    grads: tuple[str, ...]
+    layout: str
+
+    def channel_first(self, name: str, value: npt.ArrayLike) -> Array:
+        """An operand as a channel-first array."""
+        array = np.asarray(value)
+        if self.layout not in ("NCHW", "NHWC"):
+            raise OperandError("unknown layout", argument="layout", got=repr(self.layout), limit="NCHW, NHWC")
+        if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
+            raise OperandError("an operand that is not of a floating type", argument=name, got=str(array.dtype), limit="fp16, bf16, fp32, fp64")
+        return np.moveaxis(array, -1, 1) if self.layout == "NHWC" and name != "w" and array.ndim > 2 else array
+
+    def check(self, shape: ConvShape, arrays: Mapping[str, Array], numerics: bool) -> None:
+        """Refuse what this family does not compute, and operands that are missing or of another shape."""
+        known = AVAILABLE.get(self.target.family, ())
+        missing = [grad for grad in self.grads if grad not in known]
+        if missing or not self.grads:
+            raise OperandError(
+                "gradients that this family of targets does not compute", argument="grads", where=self.target.name,
+                got=", ".join(self.grads) or "none", limit=", ".join(known) or "none",
+            )
+        if shape.transposed:
+            raise ShapeError("transposed convolutions are not computed on this target", argument="transposed", where=self.target.name)
+        wanted = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
+        for name, array in arrays.items():
+            if array.shape != wanted[name]:
+                raise OperandError("an operand of another shape", argument=name, got=array.shape, limit=wanted[name])
+        for name in ("dy", "w") if numerics else ():
+            if name not in arrays:
+                raise OperandError("an operand is missing", argument=name, remedy="give it, or ask for numerics=False")
+
+
+def _resolve(
+    arrays: Mapping[str, Array], input_size: Sequence[int] | None, weight_size: Sequence[int] | None, stride: Sizes,
+    padding: Any, dilation: Sizes, groups: int, transposed: bool, output_padding: Sizes,
+) -> ConvShape:
+    """The geometry that the arrays' shapes imply."""
+    if "dy" not in arrays:
+        raise OperandError("an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False")
+    w, x = arrays.get("w"), arrays.get("x")
+    return ConvShape.resolve(
+        arrays["dy"].shape, None if w is None else w.shape, None if x is None else x.shape, input_size=input_size,
+        weight_size=weight_size, stride=stride, padding=padding, dilation=dilation, groups=groups,
+        transposed=transposed, output_padding=output_padding,
+    )
+
+
+def _run_dx(
+    call: _Call, machine: Machine, shape: ConvShape, dtype: str, arrays: Mapping[str, Array], given: Mapping[str, object]
+) -> Run:
+    """Allocate, launch and collect."""
+    operand = named(dtype)
+    tiling = dx_tiling(shape, operand, machine, given)
+    operands = allocate_dx(shape, operand, machine, tiling)
+    if machine.numerics:
+        require_host_memory(3 * (operands.dy.bytes + operands.dx.bytes + operands.w.bytes))
+        put_operands(shape, operands, arrays["dy"], arrays["w"])
+    run_dx(shape, operand, machine, tiling, operands)
+    outputs = {}
+    if machine.numerics:
+        dx = take_dx(shape, operands)
+        outputs["dx"] = np.moveaxis(dx, 1, -1) if call.layout == "NHWC" else dx
+    rate = dtype + ("_fp16" if dtype == "fp16" and tiling.fp16_accumulate == "fp16" else "")
+    return Run(
+        operator="conv_backward", target=machine.target, cores=len(machine.cores), dtype=dtype, cycles=machine.cycles,
+        launches=machine.launches, tiling=tiling.model_dump(), trace=machine.trace(), outputs=outputs, macs=machine.macs,
+        useful_macs=shape.useful_macs, peak_flops_per_cycle=machine.target.matmul[rate].flops_per_cycle * len(machine.cores),
+        shape=shape.to_dict(), numerics=machine.numerics,
+    )

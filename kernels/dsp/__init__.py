@@ -1,0 +1,1 @@
+"""Kernels of the DSP family: cores with scalar memory, array memory and a shared global memory."""

@@ -1,0 +1,143 @@
+"""A closed-form estimate of the input gradient's time, by which tilings are compared before one is simulated.
+
+It counts what the tiles of an interior panel cost on the vector unit, and what they move over each link and port; the
+slowest of these, with the loads that nothing hides, is the estimate. The simulator, not this, gives the cycles of a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from kernels.dsp.geometry import Geometry, Panel, chunks, dy_hull, kernel_rows, output_columns, pieces
+from kernels.dsp.geometry import Span
+from kernels.dsp.shares import shares
+from simulator.instructions import matmul_cycles
+from simulator.links import UNIT
+from simulator.numerics import DType
+from targets.schema import Target
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a tiling is chosen for."""
+
+    geometry: Geometry
+    target: Target
+    operand: DType
+    sum_type: DType
+    out_type: DType
+    cores: int
+
+    @property
+    def rate(self) -> str:
+        """The target's matrix rate."""
+        return self.operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The inner tile sizes of a candidate."""
+
+    block_taps: int
+    block_channels: int
+    k: int
+    positions: int
+
+
+@dataclass(frozen=True)
+class PanelWork:
+    """What one panel costs: cycles of the core, bytes of dy rows (A), of weights (B), of the dy panel and of dx."""
+
+    cycles: float
+    a_bytes: int
+    b_bytes: int
+    dy_bytes: int
+    dx_bytes: int
+
+
+def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: bool) -> PanelWork:
+    """The work of a panel under a blocking."""
+    g, item = setting.geometry, setting.operand.size_bytes
+    cycles, a_bytes, b_bytes = 0.0, 0, 0
+    for taps, spans in _tap_groups(g, panel, blocking.block_taps, whole_rows):
+        cut = chunks(spans, panel.nb, blocking.positions)
+        sizes = [c.ib * c.span.rows * c.span.cols for c in cut]
+        runs = [c.ib * c.span.rows for c in cut]
+        for _, kb in pieces(g.cog, blocking.k):
+            for _, cb in pieces(panel.cb, blocking.block_channels):
+                cycles += _block_cycles(setting, panel.gb, taps, cb, kb, sizes, runs)
+                a_bytes += sum(sizes) * panel.gb * kb * item
+                b_bytes += panel.gb * kb * taps * cb * item
+    count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
+    hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb)) or (0, 0, 0, 0, 0, 0)
+    dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
+    vector = setting.target.vector
+    cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
+    return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes)
+
+
+def _tap_groups(g: Geometry, panel: Panel, block_taps: int, whole_rows: bool) -> list[tuple[int, tuple[Span, ...]]]:
+    """(taps, outputs) of the blocks of a panel, channels and k apart."""
+    if whole_rows:
+        ow, end = output_columns(g, 0, g.w.kernel, panel.w, panel.wb)
+        rows = kernel_rows(g, panel.d, panel.h, panel.hb)
+        spans = {r[2]: Span(r[2], min(q[3] for q in rows), max(q[4] for q in rows) - min(q[3] for q in rows), ow, end - ow) for r in rows}
+        return [(g.taps, tuple(spans.values()))] if rows and ow < end else []
+    found = []
+    for _, _, od, first, last in kernel_rows(g, panel.d, panel.h, panel.hb):
+        for kw, taps in pieces(g.w.kernel, block_taps):
+            ow, end = output_columns(g, kw, taps, panel.w, panel.wb)
+            if ow < end:
+                found.append((taps, (Span(od, first, last - first, ow, end - ow),)))
+    return found
+
+
+def _block_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, sizes: list[int], runs: list[int]) -> float:
+    """Cycles of a core for one block: its copies' issue, its products, its col2im."""
+    target, vector = setting.target, setting.target.vector
+    spec = target.matmul[setting.rate]
+    registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
+    total = float(target.issue.copy_cycles)
+    for m, run in zip(sizes, runs, strict=True):
+        total += matmul_cycles(spec, gb, m, taps * cb, kb) + target.issue.matmul_cycles + target.issue.copy_cycles
+        total += target.issue.vector_cycles + vector.call_cycles + taps * run * vector.run_cycles
+        total += 3 * taps * m * gb * registers / vector.moves_per_cycle
+    return total
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where operands lie, and how many panels a core computes."""
+
+    split: str
+    weights: str
+    dy_in_gsm: bool
+    dx_buffers: int
+    dy_buffers: int
+    panels: int
+
+
+def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
+    """Cycles of a launch."""
+    target, cores = setting.target, setting.cores
+    active = sum(1 for rank in range(cores) if shares(setting.geometry, place.split, rank, cores)) or 1
+    ddr, gsm = target.link_units("ddr", active) / UNIT, target.link_units("gsm", active) / UNIT
+    read_port, write_port = target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT
+    together = place.split == "channels" and setting.geometry.groups == 1
+    dy = work.dy_bytes if place.dy_in_gsm else work.a_bytes
+    dy = dy / active if together and place.dy_in_gsm else dy
+    b = work.b_bytes * place.panels if place.weights == "stream" else work.b_bytes
+    reads = dy * place.panels + (b if place.weights != "gsm" else work.b_bytes / active)
+    writes = work.dx_bytes * place.panels
+    on_chip = (work.a_bytes if place.dy_in_gsm else 0) + (work.b_bytes if place.weights == "gsm" else 0)
+    core = work.cycles * place.panels
+    shared = active * (reads + writes * target.link["ddr"].write_cost) / ddr
+    slowest = max(core, shared, reads / read_port, writes / write_port, active * on_chip * place.panels / gsm)
+    first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
+    exposed = first_load if place.dy_buffers > 1 or not place.dy_in_gsm else first_load * place.panels
+    if place.weights != "stream":
+        exposed += work.b_bytes / min(read_port, ddr / active)
+    if place.dx_buffers == 1:
+        exposed += work.dx_bytes / min(write_port, ddr / active) * (place.panels - 1)
+    return slowest + exposed
