@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations, product
 from math import prod
 
 from simulator.instructions import Coords, Copy
-from simulator.memories import Buffer, View
+from simulator.memories import Buffer, View, packed_strides
+from simulator.ranges import collapse
 
 
 def load_box(
@@ -31,13 +34,36 @@ def _pieces(
     local: Buffer, tensor: Buffer, start: tuple[int, ...], size: tuple[int, ...], first: int,
     frame: tuple[int, ...] | None,
 ) -> Iterator[tuple[View, View]]:
-    """Pairs (packed, box): the box itself, or its slices along the outermost axis that has several."""
+    """Pairs (packed, box): the box itself, or its slices along as few axes, with as few slices, as its rows allow."""
     box = tensor.box(start, size, frame=frame)
     if box.exact:
         yield local.dense(size, first), box
         return
-    axis = next(i for i, extent in enumerate(size) if extent > 1)
-    inner = (*size[:axis], 1, *size[axis + 1 :])
-    for index in range(size[axis]):
-        place = (*start[:axis], start[axis] + index, *start[axis + 1 :])
-        yield from _pieces(local, tensor, place, inner, first + index * prod(inner), frame)
+    axes = slicing(frame or tensor.shape, size)
+    for index in product(*(range(size[axis]) for axis in axes)):
+        place, inner, within = list(start), list(size), [0] * len(size)
+        for axis, offset in zip(axes, index, strict=True):
+            place[axis] += offset
+            inner[axis] = 1
+            within[axis] = offset
+        part = tuple(inner)
+        packed = local.box(tuple(within), part, frame=size, first=first)
+        yield packed, tensor.box(tuple(place), part, frame=frame)
+
+
+@lru_cache(maxsize=4096)
+def slicing(frame: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes along which a box is cut into slices so that each is two-level, in the tensor and when it is packed."""
+    many = [axis for axis, extent in enumerate(size) if extent > 1]
+    for count in range(1, len(many)):
+        options = [axes for axes in combinations(many, count) if _two_level(frame, size, axes)]
+        if options:
+            return min(options, key=lambda axes: prod(size[axis] for axis in axes))
+    return tuple(many)
+
+
+def _two_level(frame: tuple[int, ...], size: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    inner = tuple(1 if axis in axes else extent for axis, extent in enumerate(size))
+    return all(
+        collapse(tuple(zip(inner, packed_strides(whole, 1), strict=True)), 1)[1] for whole in (frame, size)
+    )

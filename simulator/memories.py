@@ -64,7 +64,7 @@ class Buffer:
 
     def box(
         self, start: tuple[int, ...], size: tuple[int, ...], *, frame: tuple[int, ...] | None = None,
-        shape: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None, first: int = 0,
     ) -> View:
         """The view of [start, start + size) on every axis.
 
@@ -73,21 +73,22 @@ class Buffer:
             size: extent on each axis.
             frame: see a one-dimensional buffer as a packed array of this shape.
             shape: how the instruction sees the box, if not as `size`.
+            first: element of the buffer at which the frame begins.
 
         Raises:
             BoundsError: the box leaves the buffer.
         """
         limits = frame or self.shape
         strides = self.strides if frame is None else packed_strides(frame, self.dtype.size_bytes)
-        if frame is not None and prod(frame) > self.size:
-            raise self._out_of_bounds((0,), frame)
-        offset = self.address
-        for first, extent, limit, stride in zip(start, size, limits, strides, strict=True):
-            if first < 0 or extent < 0 or first + extent > limit:
+        if frame is not None and first + prod(frame) > self.size:
+            raise self._out_of_bounds((first,), frame)
+        offset = self.address + first * self.dtype.size_bytes
+        for low, extent, limit, stride in zip(start, size, limits, strides, strict=True):
+            if low < 0 or extent < 0 or low + extent > limit:
                 raise self._out_of_bounds(start, size)
-            offset += first * stride
+            offset += low * stride
         (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), self.dtype.size_bytes)
-        return View(self, start, shape or size, Range(offset, rows, row_bytes, stride), exact, (frame or self.shape, size))
+        return View(self, start, shape or size, Range(offset, rows, row_bytes, stride), exact, (frame or self.shape, size, first))
 
     def dense(self, shape: tuple[int, ...], first: int = 0) -> View:
         """The view of prod(shape) elements of a one-dimensional buffer from element `first`, packed, in this shape.
@@ -119,14 +120,14 @@ class View:
     """A part of a buffer: what an instruction reads or writes.
 
     `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it. A box carries the frame
-    (shape of the whole, size of the box) that it was cut from; a packed view has none.
+    (shape of the whole, size of the box, first element) that it was cut from; a packed view has none.
     """
 
     __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
 
     def __init__(
         self, buffer: Buffer, start: tuple[int, ...], shape: tuple[int, ...], covered: Range, exact: bool,
-        frame: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
+        frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
     ) -> None:
         """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
         self.buffer = buffer
@@ -144,9 +145,9 @@ class View:
         if self._frame is None:
             first = self.start[0]
             return data[first : first + prod(self.shape)].reshape(self.shape)
-        whole, size = self._frame
+        whole, size, offset = self._frame
         if data.shape != whole:
-            data = data[: prod(whole)].reshape(whole)
+            data = data[offset : offset + prod(whole)].reshape(whole)
         part = data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
         return part if self.shape == size else part.reshape(self.shape)
 

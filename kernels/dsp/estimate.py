@@ -6,11 +6,11 @@ slowest of these, with the loads that nothing hides, is the estimate. The simula
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil
 
-from kernels.dsp.geometry import Geometry, Panel, chunks, dy_hull, kernel_rows, output_columns, pieces
-from kernels.dsp.geometry import Span
+from kernels.dsp.geometry import Geometry, Panel, Span, chunks, dy_hull, kernel_rows, output_columns, pieces
 from kernels.dsp.shares import shares
 from simulator.instructions import matmul_cycles
 from simulator.links import UNIT
@@ -19,15 +19,38 @@ from targets.schema import Target
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Bytes a cycle: (cores with work, DDR, GSM) by split, and a core's DDR ports."""
+
+    by_split: dict[str, tuple[int, float, float]]
+    read_port: float
+    write_port: float
+
+
+@dataclass(frozen=True)
 class Setting:
-    """What a tiling is chosen for."""
+    """What a tiling is chosen for. Targets are compared by identity: their tables cannot be hashed."""
 
     geometry: Geometry
-    target: Target
+    target: Target = field(compare=False)
     operand: DType
     sum_type: DType
     out_type: DType
     cores: int
+    target_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_id", id(self.target))
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The target's bandwidths."""
+        target = self.target
+        by_split = {}
+        for split in ("batch", "rows", "channels"):
+            active = sum(1 for rank in range(self.cores) if shares(self.geometry, split, rank, self.cores)) or 1
+            by_split[split] = active, target.link_units("ddr", active) / UNIT, target.link_units("gsm", active) / UNIT
+        return Rates(by_split, target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT)
 
     @property
     def rate(self) -> str:
@@ -98,7 +121,8 @@ def _block_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, sizes:
     target, vector = setting.target, setting.target.vector
     spec = target.matmul[setting.rate]
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
-    total = float(target.issue.copy_cycles)
+    copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
+    total = float(copies * target.issue.copy_cycles)
     for m, run in zip(sizes, runs, strict=True):
         total += matmul_cycles(spec, gb, m, taps * cb, kb) + target.issue.matmul_cycles + target.issue.copy_cycles
         total += target.issue.vector_cycles + vector.call_cycles + taps * run * vector.run_cycles
@@ -120,10 +144,8 @@ class Placement:
 
 def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
     """Cycles of a launch."""
-    target, cores = setting.target, setting.cores
-    active = sum(1 for rank in range(cores) if shares(setting.geometry, place.split, rank, cores)) or 1
-    ddr, gsm = target.link_units("ddr", active) / UNIT, target.link_units("gsm", active) / UNIT
-    read_port, write_port = target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT
+    active, ddr, gsm = setting.rates.by_split[place.split]
+    read_port, write_port = setting.rates.read_port, setting.rates.write_port
     together = place.split == "channels" and setting.geometry.groups == 1
     dy = work.dy_bytes if place.dy_in_gsm else work.a_bytes
     dy = dy / active if together and place.dy_in_gsm else dy
@@ -132,7 +154,7 @@ def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
     writes = work.dx_bytes * place.panels
     on_chip = (work.a_bytes if place.dy_in_gsm else 0) + (work.b_bytes if place.weights == "gsm" else 0)
     core = work.cycles * place.panels
-    shared = active * (reads + writes * target.link["ddr"].write_cost) / ddr
+    shared = active * (reads + writes * setting.target.link["ddr"].write_cost) / ddr
     slowest = max(core, shared, reads / read_port, writes / write_port, active * on_chip * place.panels / gsm)
     first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
     exposed = first_load if place.dy_buffers > 1 or not place.dy_in_gsm else first_load * place.panels

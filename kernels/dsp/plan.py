@@ -42,9 +42,16 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     Raises:
         TilingError: a given field is not usable, or nothing fits with it.
     """
-    given = {**given}
-    if given.get("split") == "auto":
-        del given["split"]
+    kept = tuple(sorted((k, v) for k, v in given.items() if (k, v) != ("split", "auto")))
+    return _plan(setting, kept) if all(isinstance(v, (str, int)) for _, v in kept) else _search(setting, dict(kept))
+
+
+@lru_cache(maxsize=256)
+def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
+    return _search(setting, dict(kept))
+
+
+def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     probe = checked({**_FILLER, **given, **_consistent(given)})
     best: tuple[float, dict[str, object]] | None = None
     for values, cost in _candidates(setting, given, probe):
