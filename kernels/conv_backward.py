@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,20 @@ def _resolve(
         weight_size=weight_size, stride=stride, padding=padding, dilation=dilation, groups=groups,
         transposed=transposed, output_padding=output_padding,
     )
+
+
+def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: bool = False) -> None:
+    """Refuse a call whose tensors fit neither the target's DDR nor this computer, before any is made.
+
+    Raises:
+        CapacityError: a memory is too small.
+    """
+    kind = named(dtype)
+    machine = Machine(target, (0,), numerics=False)
+    for name, dims in (("dy", shape.dy_shape), ("w", shape.w_shape), ("dx", shape.x_shape)):
+        machine.tensor(name, dims, kind)
+    elements = sum(prod(dims) for dims in (shape.dy_shape, shape.w_shape, shape.x_shape))
+    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)))
 
 
 def _run_dx(

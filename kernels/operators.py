@@ -1,0 +1,118 @@
+"""The operators by name, and one way to run any of them on made-up operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernels.checking import check_conv_backward, random_operands
+from kernels.conv_backward import conv_backward, require_capacity
+from kernels.errors import OperandError
+from kernels.gemm import check_gemm, gemm
+from kernels.placement import chosen_cores, chosen_dtype
+from kernels.shapes import ConvShape
+from simulator.numerics import dtype as named
+from simulator.run import Run
+from targets.schema import Target
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What can be run: its name, one line, the families of targets, its gradients, and a page of text."""
+
+    name: str
+    summary: str
+    families: tuple[str, ...]
+    gradients: tuple[str, ...]
+    text: str
+
+
+OPERATORS = {
+    "conv_backward": Operator(
+        "conv_backward",
+        "gradients of a convolution",
+        ("dsp",),
+        ("dx",),
+        "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on the"
+        " chip until they are complete. 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the high one may be"
+        " negative), fp16 and fp32.",
+    ),
+    "gemm": Operator(
+        "gemm",
+        "a matrix product",
+        ("dsp",),
+        (),
+        "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
+        " memory, rows of a in its scalar memory. Tiling fields are M_G, K_G, M_A, K_A, N_A and M_S.",
+    ),
+}
+
+
+def run_operator(
+    name: str,
+    *,
+    shape: ConvShape | tuple[int, int, int],
+    target: Target,
+    dtype: str | None = None,
+    grads: Sequence[str] | None = None,
+    cores: int | None = None,
+    core_mask: int | None = None,
+    tiling: Mapping[str, object] | None = None,
+    numerics: bool = True,
+    seed: int = 0,
+    integers: bool = False,
+    check: bool = True,
+) -> Run:
+    """Run an operator on random operands; with `check`, its errors against the reference are noted in the run.
+
+    Raises:
+        TilesimError: an argument is refused.
+    """
+    chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
+    kind = named(chosen_dtype(target, dtype, {}))
+    if isinstance(shape, ConvShape):
+        return _conv(shape, target, kind.name, grads, chosen, tiling, numerics, seed, integers, check)
+    if grads:
+        raise OperandError("gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads))
+    m, n, k = shape
+    if not numerics:
+        return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
+    made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
+    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
+    if check:
+        check_gemm(run, made["a"], made["b"])
+    return run
+
+
+def mask_cores(mask: int, target: Target) -> tuple[int, ...]:
+    """The cores of a mask: bit i is core i.
+
+    Raises:
+        OperandError: the mask is 0 or names cores that the target lacks.
+    """
+    if not 0 < mask < 1 << target.groups:
+        raise OperandError(
+            "a core mask without cores, or with cores that the target does not have", argument="core_mask",
+            where=target.name, got=bin(mask), limit=f"0b1 to {bin((1 << target.groups) - 1)}",
+        )
+    return tuple(core for core in range(target.groups) if mask >> core & 1)
+
+
+def _conv(
+    shape: ConvShape, target: Target, kind: str, grads: Sequence[str] | None, cores: Sequence[int],
+    tiling: Mapping[str, object] | None, numerics: bool, seed: int, integers: bool, check: bool,
+) -> Run:
+    asked = tuple(grads) if grads else OPERATORS["conv_backward"].gradients
+    if not numerics:
+        return conv_backward(
+            shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling, numerics=False
+        )
+    require_capacity(shape, target, kind, check=check)
+    terms = shape.taps * shape.cout // max(1, shape.groups)
+    made = random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, named(kind), seed, integers, terms)
+    run = conv_backward(
+        made["dy"], made["w"], shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling
+    )
+    if check:
+        check_conv_backward(run, shape, made["dy"], made["w"])
+    return run
