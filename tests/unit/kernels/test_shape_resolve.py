@@ -96,3 +96,10 @@ def test_output_padding_admits_the_longer_output() -> None:
     """The longer of the two outputs is legal once output_padding says so, with or without x."""
     shape = ConvShape.resolve((1, 2, 12), (4, 2, 3), stride=2, transposed=True, output_padding=1)
     assert shape.size == (5,)
+
+
+def test_a_transposed_output_between_two_inputs_is_refused() -> None:
+    """Without x, an output that no input size reaches is refused with the remedies."""
+    with pytest.raises(ShapeError, match=r"no input size .* output_padding, or give x") as caught:
+        ConvShape.resolve((1, 2, 12), (4, 2, 3), stride=2, transposed=True)
+    assert caught.value.argument == "dy"
