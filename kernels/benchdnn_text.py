@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kernels.errors import ShapeError
-from kernels.shape_checks import LIMIT, shown, whole
+from kernels.shape_checks import SIZE_LIMIT, shown, whole
 from kernels.shapes import ConvShape
 
 KEYS = ("mb", "g", "ic", "oc", *(kind + axis for kind in "iokspd" for axis in "dhw"))
@@ -70,7 +70,7 @@ def _tokens(text: str) -> dict[str, int]:
         key = token["key"]
         if key in values:
             raise ShapeError(f"{key} is given twice", argument=key, got=shown(text))
-        values[key] = whole(key, int(token["number"]), 1 - LIMIT)
+        values[key] = whole(key, int(token["number"]), 1 - SIZE_LIMIT, SIZE_LIMIT)
         place = token.end()
     return values
 
@@ -100,7 +100,7 @@ def _is_used(values: Mapping[str, int], axis: str) -> bool:
 
 
 def _axis(values: Mapping[str, int], axis: str, transposed: bool) -> _Axis:
-    size, kernel = (whole(kind + axis, _required(values, kind + axis), 1) for kind in "ik")
+    size, kernel = (whole(kind + axis, _required(values, kind + axis), 1, SIZE_LIMIT) for kind in "ik")
     stride = whole("s" + axis, values.get("s" + axis, 1), 1)
     dilation = whole("d" + axis, values.get("d" + axis, 0), 0) + 1
     extent = dilation * (kernel - 1) + 1
@@ -109,7 +109,7 @@ def _axis(values: Mapping[str, int], axis: str, transposed: bool) -> _Axis:
         low = max(low, 0)
         reach = (size - 1) * stride + extent - 2 * low
         out = reach if transposed else (size - extent + 2 * low) // stride + 1
-        return _Axis(size, kernel, whole("o" + axis, out, 1), stride, low, dilation)
+        return _Axis(size, kernel, whole("o" + axis, out, 1, SIZE_LIMIT), stride, low, dilation)
     if low < 0:
         small, large = (size, out) if transposed else (out, size)
         both = (small - 1) * stride + extent - large

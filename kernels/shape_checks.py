@@ -8,7 +8,10 @@ import numpy as np
 from kernels.errors import ShapeError
 
 LIMIT = 2**31
-"""Every size, stride, pad and count lies below this, so that no later product of two leaves 64 bits."""
+"""Kernels, strides, dilations, pads and groups lie below this."""
+
+SIZE_LIMIT = 2**40
+"""Batches, channels and spatial sizes lie below this: a chip's 32-bit limits are not the geometry's."""
 
 PadPairs = tuple[tuple[int, int], ...]
 """One (low, high) pair an axis."""
@@ -41,17 +44,16 @@ def is_listed(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1)
 
 
-def whole(argument: str, value: object, lowest: int) -> int:
-    """Return the value as an int from `lowest` to below `LIMIT`, or raise `ShapeError`."""
+def whole(argument: str, value: object, lowest: int, limit: int = LIMIT) -> int:
+    """Return the value as an int from `lowest` to below `limit`, or raise `ShapeError`."""
     if not is_whole(value):
         raise ShapeError(f"{argument} must be a whole number", argument=argument, got=shown(value))
     number = int(value)
     if number < lowest:
         kind = {0: "must not be negative", 1: "must be positive"}.get(lowest, "is too small")
-        raise ShapeError(f"{argument} {kind}", argument=argument, got=shown(number), limit=str(lowest))
-    if number >= LIMIT:
-        limit = str(LIMIT - 1)
-        raise ShapeError(f"{argument} is too large", argument=argument, got=shown(number), limit=limit)
+        raise ShapeError(f"{argument} {kind}", argument=argument, got=shown(number), limit=lowest)
+    if number >= limit:
+        raise ShapeError(f"{argument} is too large", argument=argument, got=shown(number), limit=limit - 1)
     return number
 
 
@@ -62,9 +64,9 @@ def truth(argument: str, value: object) -> bool:
     return bool(value)
 
 
-def per_axis(argument: str, value: object, ndim: int, lowest: int) -> tuple[int, ...]:
+def per_axis(argument: str, value: object, ndim: int, lowest: int, limit: int = LIMIT) -> tuple[int, ...]:
     """Return one whole number an axis, spreading a single one over all axes, or raise `ShapeError`."""
-    return tuple(whole(argument, item, lowest) for item in _spread(argument, value, ndim))
+    return tuple(whole(argument, item, lowest, limit) for item in _spread(argument, value, ndim))
 
 
 def pad_pairs(argument: str, value: object, ndim: int) -> PadPairs:

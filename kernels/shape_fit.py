@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kernels.errors import ShapeError
-from kernels.shape_checks import Axes, PadPairs, is_listed, per_axis, shown, whole
+from kernels.shape_checks import SIZE_LIMIT, Axes, PadPairs, is_listed, per_axis, shown, whole
 
 
 def extents(kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def tensor_shape(argument: str, value: object) -> tuple[int, ...]:
             got=shown(value),
             remedy="give 1 to 3 sizes",
         )
-    return tuple(whole(argument, item, 0) for item in value)
+    return tuple(whole(argument, item, 0, SIZE_LIMIT) for item in value)
 
 
 def require_equal(argument: str, got: Sequence[int] | None, wanted: Sequence[int], remedy: str = "") -> None:
@@ -107,7 +107,7 @@ def spatial_sizes(
         if shape is None:
             raise ShapeError(f"{argument} or {tensor} is needed", argument=argument)
         return shape[2:]
-    sizes = per_axis(argument, value, ndim, 1)
+    sizes = per_axis(argument, value, ndim, 1, SIZE_LIMIT)
     if shape is not None:
         require_equal(argument, sizes, shape[2:], f"leave it out where {tensor} is given")
     return sizes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kernels.benchdnn_text import parse_benchdnn
 from kernels.errors import ShapeError
-from kernels.shape_checks import shown, whole
+from kernels.shape_checks import SIZE_LIMIT, shown, whole
 from kernels.shapes import ConvShape
 
 AXES = "dhw"
@@ -60,7 +60,7 @@ def parse_gemm(text: str) -> tuple[int, int, int]:
     if not isinstance(text, str):
         raise ShapeError("a shape must be text", argument="shape", got=shown(text))
     values = _pairs(text, ("m", "n", "k"))
-    m, n, k = (whole(key, _required(values, key), 0) for key in "mnk")
+    m, n, k = (whole(key, _required(values, key), 0, SIZE_LIMIT) for key in "mnk")
     return m, n, k
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from kernels.errors import ShapeError
 from kernels.shape_checks import (
-    LIMIT,
+    SIZE_LIMIT,
     Axes,
     Padding,
     PadPairs,
@@ -83,10 +83,10 @@ class ConvShape:
         put("kernel", per_axis("kernel", kernel, ndim, 1))
         put("stride", per_axis("stride", stride, ndim, 1))
         put("dilation", per_axis("dilation", dilation, ndim, 1))
-        put("n", whole("n", n, 0))
-        put("cin", whole("cin", cin, 0))
-        put("cout", whole("cout", cout, 0))
-        put("size", per_axis("size", size, ndim, 1))
+        put("n", whole("n", n, 0, SIZE_LIMIT))
+        put("cin", whole("cin", cin, 0, SIZE_LIMIT))
+        put("cout", whole("cout", cout, 0, SIZE_LIMIT))
+        put("size", per_axis("size", size, ndim, 1, SIZE_LIMIT))
         put("transposed", truth("transposed", transposed))
         _require_whole_groups(self)
         put("output_padding", per_axis("output_padding", output_padding, ndim, 0))
@@ -190,7 +190,7 @@ class ConvShape:
         """Return the geometry with this output size: the high pads, or the output padding, are derived."""
         bare = cls(n, cin, size, cout, kernel, stride, 0, dilation, groups, transposed)
         lows = per_axis("padding", low_pads, bare.ndim, 0)
-        outs = per_axis("out", out, bare.ndim, 0)
+        outs = per_axis("out", out, bare.ndim, 0, SIZE_LIMIT)
         small, large = (bare.size, outs) if bare.transposed else (outs, bare.size)
         extent = extents(bare.kernel, bare.dilation)
         rows = zip(small, large, bare.stride, extent, lows, strict=True)
@@ -285,8 +285,8 @@ def _require_small_output_padding(shape: ConvShape) -> None:
             raise ShapeError(
                 "output_padding must be smaller than stride or dilation",
                 argument="output_padding",
-                got=str(extra),
-                limit=str(max(s, d) - 1),
+                got=extra,
+                limit=max(s, d) - 1,
             )
 
 
@@ -300,8 +300,8 @@ def _require_legal_output(shape: ConvShape) -> None:
             got=shown(shape.padding),
             remedy="lower padding",
         )
-    if max(out) >= LIMIT:
-        raise ShapeError("the output is too large", argument="size", got=shown(out), limit=str(LIMIT - 1))
+    if max(out) >= SIZE_LIMIT:
+        raise ShapeError("the output is too large", argument="size", got=shown(out), limit=SIZE_LIMIT - 1)
 
 
 def _require_countable(shape: ConvShape) -> None:

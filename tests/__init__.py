@@ -1,0 +1,1 @@
+"""Tests of tilesim, and what they share: case tables and strategies."""
