@@ -151,7 +151,7 @@ def test_bound_names_the_main_engine_and_its_greatest_wait() -> None:
         "VPU is busy 86 % of the time; it waits most for DMA0 (7 %)"
     )
     assert bound("VPU", used, {"no work": 0.075}) == (
-        "VPU is busy 86 % of the time; it loses most to cores without work (7.5 %)"
+        "VPU is busy 86 % of the time; it loses most to having no work (7.5 %)"
     )
     assert bound("VPU", used, {}) == "VPU is busy 86 % of the time"
 
