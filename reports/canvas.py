@@ -16,7 +16,7 @@ from reports.load import SavedRun
 
 DPI = 120
 WIDTH = 1800
-LEFT, RIGHT, TOP, BOTTOM = 130, 250, 110, 60
+LEFT, RIGHT, TOP, BOTTOM = 130, 280, 110, 60
 """Pixels: the width of all pictures, and the margins around the data (the legend is on the right)."""
 
 PLOT_WIDTH = WIDTH - LEFT - RIGHT

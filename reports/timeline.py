@@ -152,7 +152,7 @@ def _write_names(
     width = (end - start) * PLOT_WIDTH / max(1, last - first)
     needed = np.array([(len(name) + 1) * CHARACTER for name in names])
     # A name that fits into a few of its boxes only would look as if the others were something else.
-    usual = {code: np.median(width[rows.name == code]) for code in np.unique(rows.name).tolist()}
+    usual = {code: np.quantile(width[rows.name == code], 0.2) for code in np.unique(rows.name).tolist()}
     for i in np.flatnonzero(width > needed[rows.name]):
         name = names[rows.name[i]]
         if usual[rows.name[i]] > needed[rows.name[i]]:

@@ -156,13 +156,18 @@ def _write_facts(figure: Figure, axes: Axes, traffic: Traffic, saved: SavedRun) 
         if not mean:
             continue
         lines.append(f"{amount(mean * length, 'B')} {word}")
-        lines.append(f"  mean {mean:.3g} B/cycle = {mean * clock:.3g} GB/s")
+        lines.append(f"  mean {_figure(mean)} B/cycle = {_figure(mean * clock)} GB/s")
         if limit is not None:
-            lines.append(f"  limit {limit:.3g} B/cycle = {limit * clock:.3g} GB/s")
+            lines.append(f"  limit {_figure(limit)} B/cycle = {_figure(limit * clock)} GB/s")
     place, x = axes.get_position(), axes.get_position().x1 + NOTES / WIDTH
     figure.text(x, place.y1, traffic.memory, fontsize=8, fontweight="bold", color=INK, va="top")
     below = place.y1 - 20 / pixels(figure)[1]
     figure.text(x, below, "\n".join(lines), fontsize=8, color=INK, va="top", linespacing=1.35)
+
+
+def _figure(value: float) -> str:
+    """Three figures, more before the point when there are more."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
 def _side(axes: Axes, rate: NDArray[np.float64], limit: float | None, sign: int) -> float:
