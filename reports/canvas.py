@@ -28,8 +28,13 @@ CHARACTER = 7.6
 
 
 def new_figure(plot_height: int) -> Figure:
-    """A figure whose data take so many pixels in height, margins added; never of pyplot's global state."""
+    """A figure of so many pixels in height for the data, margins added; not of pyplot's global state."""
     return Figure(figsize=(WIDTH / DPI, (plot_height + TOP + BOTTOM) / DPI), dpi=DPI, facecolor="white")
+
+
+def legend_height(entries: int) -> int:
+    """Pixels that a legend of so many entries takes, its title included."""
+    return 21 * (entries + 1) + 6
 
 
 def pixels(figure: Figure) -> tuple[int, int]:

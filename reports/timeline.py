@@ -19,6 +19,7 @@ from reports.canvas import (
     add_axes,
     add_legend,
     cycles_axis,
+    legend_height,
     new_figure,
     shortened,
     time_axis,
@@ -56,10 +57,10 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
     """
     first, last = saved.window(start, end)
     lanes = layout(saved, _BELOW)
-    figure = new_figure(round(lanes.height))
+    colours = instruction_colours(saved.trace)
+    figure = new_figure(max(round(lanes.height), legend_height(len(_legend(colours)))))
     axes = add_axes(figure, 0, lanes.height)
     axes.set_ylim(lanes.height, 0)
-    colours = instruction_colours(saved.trace)
     rows = _shown(saved.trace, lanes, first, last)
     _draw_rows(axes, rows, lanes, _name_colours(saved.trace, colours), (first, last))
     if lanes.detailed and len(rows.lane) <= _SHARP:

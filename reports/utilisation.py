@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from reports.canvas import PLOT_WIDTH, add_axes, add_legend, new_figure, write_title
+from reports.canvas import PLOT_WIDTH, add_axes, add_legend, legend_height, new_figure, write_title
 from reports.colours import BACKGROUND, BUSY, INK, reason_colours
 from reports.lanes import FEW
 from reports.load import SavedRun
@@ -77,7 +77,8 @@ def _few(shares: Usage) -> Figure:
     height = _BAR * len(shares.lanes)
     columns = 1 if len(shares.cores) <= 2 else 2
     rows = math.ceil(len(shares.cores) / columns)
-    figure = new_figure(rows * (height + _CORE_GAP) - _CORE_GAP)
+    both_legends = legend_height(1 + len(_reasons(shares))) + legend_height(1)
+    figure = new_figure(max(rows * (height + _CORE_GAP) - _CORE_GAP, both_legends))
     width = (PLOT_WIDTH - 110 * (columns - 1)) // columns
     for i, core in enumerate(shares.cores):
         row, column = divmod(i, columns)
@@ -193,5 +194,5 @@ def _add_legends(figure: Figure, shares: Usage) -> None:
         add_legend(figure, {"busy": _BUSY_ELSEWHERE}, "engines")
         return
     add_legend(figure, {"busy": BUSY, **_reasons(shares)}, f"time of {main}")
-    top = 40 + 21 * (1 + len(_reasons(shares)))
+    top = legend_height(1 + len(_reasons(shares))) + 12
     add_legend(figure, {"busy": _BUSY_ELSEWHERE}, "other engines", top)

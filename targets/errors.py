@@ -1,7 +1,7 @@
 """The root of tilesim's error tree, and the errors of targets.
 
-Every error says what is wrong, where, what was got, what the limit is and how to remedy it, once as a line for
-people and once as fields for programs.
+Every error says what is wrong, where, what was got, what the limit is and how to remedy it, once as a line
+for people and once as fields for programs.
 """
 
 from typing import ClassVar, Self

@@ -1,7 +1,7 @@
 """What a target is: frozen, checked objects, one class a table of its TOML file.
 
-Units are in the field names; a cycle is one of the target's core clock. Numbers are read strictly: a float is no
-integer, a string no number, and infinities are refused.
+Units are in the field names; a cycle is one of the target's core clock. Numbers are read strictly: a float is
+no integer, a string no number, and infinities are refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,8 +35,8 @@ class Table(BaseModel):
 class Mark(Table):
     """Where a number comes from.
 
-    `documented`: a source says it; `derived`: arithmetic on documented facts of this chip; `assumed`: by analogy,
-    the source names the analogue; `override`: the user set it.
+    `documented`: a source says it; `derived`: arithmetic on documented facts of this chip; `assumed`: by
+    analogy, the source names the analogue; `override`: the user set it.
     """
 
     mark: Literal["documented", "derived", "assumed", "override"]
@@ -72,8 +72,8 @@ class MemorySpec(Table):
         size_bytes: capacity (of each core's own, where the scope is `core`).
         base_address: first address (of core 0).
         scope: `core` or `chip`.
-        core_stride_bytes: distance of the same memory of two cores that follow; 0 where every core sees its own at
-            the same address.
+        core_stride_bytes: distance of the same memory of two cores that follow; 0 where every core sees its
+            own at the same address.
         align_bytes: what addresses of buffers are rounded up to.
     """
 
@@ -260,8 +260,8 @@ class Target(Table):
     def lanes(self, core: str | None = None) -> list[str]:
         """Names of the engine lanes of one core, `SCALAR` first, then in the file's order.
 
-        A lane is its engine in upper case, with an index where the engine has several. With `core`, only those of
-        that kind of core.
+        A lane is its engine in upper case, with an index where the engine has several. With `core`, only
+        those of that kind of core.
         """
         chosen = (name for name, spec in self.engine.items() if core in (None, spec.core))
         return [SCALAR, *(lane for name in chosen for lane in self._lanes_of(name))]
@@ -284,7 +284,7 @@ class Target(Table):
         return cycles / self.clock_mhz
 
     def link_units(self, link: str, cores: int = 1) -> int:
-        """Bandwidth of a link in a launch of so many cores, in whole units of 2**-16 byte a cycle (rounded down).
+        """Bandwidth of a link in a launch of so many cores, in units of 2**-16 byte a cycle (rounded down).
 
         It is efficiency x (nominal + cores x bytes_per_cycle_per_core).
 

@@ -106,6 +106,23 @@ def test_labels_do_not_overlap(saved_runs: dict[int, SavedRun], cores: int, draw
         assert box.y1 <= pixels(figure)[1]
 
 
+def test_long_legends_have_room(tmp_path: Path) -> None:
+    """Many instructions and reasons on one core make the pictures higher; no legend is cut off."""
+    names = tuple(f"op{i}" for i in range(20))
+    reasons = ("issue", "engine", "barrier", "flag", "dependency", "dependency", "dependency")
+    rows = [(0, 0, "VPU", "product", 9 * i, 9 * i, 9 * i + 5, 0, "", "", -1, "none") for i in range(20)]
+    rows = [(*row[:10], i % 3 - 1, reasons[i % 7]) for i, row in enumerate(rows)]
+    rows += [(0, 0, "DMA0", "load", 0, 0, 5, 64, "ddr", "am", -1, "none")] * 8
+    trace = made_trace(rows)
+    lists = {**trace.lists(), "names": names}
+    made_run(Trace({**trace.columns(), "name": np.arange(28) % 20}, **lists), cores=1, cycles=200).save(
+        tmp_path
+    )
+    for figure in (draw_timeline(load(tmp_path)), draw_utilisation(load(tmp_path))):
+        figure.draw_without_rendering()
+        assert all(legend.get_window_extent().y0 >= 0 for legend in figure.legends)
+
+
 def test_timeline_legend_and_launches(saved_runs: dict[int, SavedRun]) -> None:
     """The legend names what computes, moves and waits, in this order; the strip names launches."""
     figure = draw_timeline(saved_runs[1])
