@@ -268,10 +268,10 @@ class CoreState:
             self.blocked = -1
             self.fetch(now)
 
-    def release(self, now: int, arrived: int) -> None:
-        """The barrier opens."""
+    def release(self, now: int, arrived: int, latest: int) -> None:
+        """The barrier opens: the core was there at `arrived`, the last one at `latest`."""
         entry, self.arrived = self.arrived, -1
-        self.ready[entry] = self.start[entry] = arrived
+        self.ready[entry], self.start[entry] = arrived, latest
         self.end[entry] = now
         self.lanes[SCALAR].done += 1
         self.waited_reason[entry] = BARRIER_WAIT

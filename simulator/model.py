@@ -155,7 +155,7 @@ class LaunchModel:
         blame = (gathering.last_core, last.arrived)
         for core, arrived in gathering.entries:
             self.blame[core.index, core.arrived] = blame
-            core.release(now, arrived)
+            core.release(now, arrived, gathering.latest)
 
     def flag_is_up(self, key: Hashable, core: CoreState) -> bool:
         """Whether a flag was set; if not, the core is looked at when it is."""
