@@ -29,7 +29,7 @@ class Buffer:
     the kernels: it can cause no hazard, and a write to it is refused.
     """
 
-    __slots__ = ("_views", "address", "constant", "data", "dtype", "memory", "name", "shape", "shared", "size", "strides")
+    __slots__ = ("_boxes", "_views", "address", "constant", "data", "dtype", "memory", "name", "shape", "shared", "size", "strides")
 
     def __init__(self, memory: str, name: str, address: int, shape: tuple[int, ...], dtype: DType, shared: bool) -> None:
         """Describe a buffer; `Memory.allocate` is how one is made."""
@@ -44,6 +44,7 @@ class Buffer:
         self.strides = packed_strides(shape, dtype.size_bytes)
         self.data: Array | None = None
         self._views: dict[tuple[int, tuple[int, ...]], View] = {}
+        self._boxes: dict[object, View] = {}
 
     @property
     def bytes(self) -> int:
@@ -78,6 +79,18 @@ class Buffer:
         Raises:
             BoundsError: the box leaves the buffer.
         """
+        if frame is None:
+            return self._cut(start, size, None, shape, first)
+        key = (start, size, frame, shape, first)
+        view = self._boxes.get(key)
+        if view is None:
+            view = self._boxes[key] = self._cut(start, size, frame, shape, first)
+        return view
+
+    def _cut(
+        self, start: tuple[int, ...], size: tuple[int, ...], frame: tuple[int, ...] | None, shape: tuple[int, ...] | None,
+        first: int,
+    ) -> View:
         limits = frame or self.shape
         strides = self.strides if frame is None else packed_strides(frame, self.dtype.size_bytes)
         if frame is not None and first + prod(frame) > self.size:
