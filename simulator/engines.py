@@ -88,7 +88,8 @@ class Lane:
             core.model.flow(self, cost, core.weight)
         else:
             self.flowed(now)
-        core.touch()
+        if self.queue:
+            core.start_what_can(now)
 
     def flowed(self, now: int) -> None:
         """The last byte has arrived; the floor of the path may hold the copy longer."""
@@ -187,23 +188,32 @@ class CoreState:
         self.outstanding += 1
         self.open_shared += program.shared[entry]
         self.pc = entry + 1
-        self.touch()
         if lane.blocking:
             self.blocked = entry
-            return False
-        return True
+        self._start_heads(lane, now)
+        return not lane.blocking
 
     def start_what_can(self, now: int) -> None:
-        """Start the heads of the queues, in engine order."""
+        """Start the heads of the queues, in engine order.
+
+        What an operation's start changes stays inside its core until the links are shared anew at the end of the cycle,
+        so that it may start as soon as it can; a flag that cores could take from each other waits for the starts of the
+        cycle, in the order of the cores.
+        """
         for lane in self.lanes:
-            while lane.queue and self._may_start(lane, lane.queue[0], now):
-                entry = lane.queue.popleft()
-                lane.used -= self.slots(entry)
-                self._note_start(lane, entry, now)
-                lane.start(entry, now)
-                if self.stalled is lane:
-                    self.stalled = None
-                    self.fetch(now)
+            if lane.queue:
+                self._start_heads(lane, now)
+
+    def _start_heads(self, lane: Lane, now: int) -> None:
+        queue = lane.queue
+        while queue and self._may_start(lane, queue[0], now):
+            entry = queue.popleft()
+            lane.used -= self.slots(entry)
+            self._note_start(lane, entry, now)
+            lane.start(entry, now)
+            if self.stalled is lane:
+                self.stalled = None
+                self.fetch(now)
 
     def _may_start(self, lane: Lane, entry: int, now: int) -> bool:
         program = self.program
@@ -216,7 +226,12 @@ class CoreState:
                     return False
             if self.model.flag_latency and not self._flags_landed(need, now):
                 return False
-        return program.kind[entry] != FLAG_WAIT or self.model.flag_is_up(program.key[entry], self)
+        if program.kind[entry] != FLAG_WAIT:
+            return True
+        if not self.model.starting:
+            self.touch()
+            return False
+        return self.model.flag_is_up(program.key[entry], self)
 
     def _flags_landed(self, need: dict[int, int], now: int) -> bool:
         landed = self._last_end(need)[0] + self.model.flag_latency
@@ -263,7 +278,7 @@ class CoreState:
             self.open_shared -= 1
             if self.arrived >= 0 and not self.open_shared:
                 self.model.arrive(self, self.arrived, now)
-        self.touch()
+        self.start_what_can(now)
         if self.blocked == entry:
             self.blocked = -1
             self.fetch(now)

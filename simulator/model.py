@@ -39,6 +39,7 @@ class LaunchModel:
     """Runs the programs of one launch from cycle `env.now` on.
 
     Attributes:
+        starting: whether the starts of the cycle are being done, in the order of the cores.
         blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
     """
 
@@ -63,7 +64,7 @@ class LaunchModel:
         self.blame: dict[tuple[int, int], tuple[int, int]] = {}
         self.lane_names = lanes.names
         self._touched: list[CoreState] = []
-        self._pending_look = False
+        self.starting = self._pending_look = False
         self._look = Alarm(env, self._starts, STARTS)
         self._link_alarms: dict[str, set[int]] = {name: set() for name in self.links}
         self.cores = [CoreState(self, c.cores[0], len(c.cores), c.program, lanes) for c in classes]
@@ -85,6 +86,10 @@ class LaunchModel:
     def touch(self, core: CoreState) -> None:
         """Look at a core's lanes when the ends and issues of this cycle are done."""
         self._touched.append(core)
+        self.look()
+
+    def look(self) -> None:
+        """Do the starts that had to wait, and share the links, when the ends and issues of this cycle are done."""
         if not self._pending_look:
             self._pending_look = True
             self._look.set(0)
@@ -96,13 +101,14 @@ class LaunchModel:
     def _starts(self) -> None:
         """Starts of this cycle, in (core, engine) order, then the links' new shares."""
         now = int(self.env.now)
+        self.starting = True
         while self._touched:
             batch = sorted(self._touched, key=_by_index) if len(self._touched) > 1 else self._touched
             self._touched = []
             for core in batch:
                 core.touched = False
                 core.start_what_can(now)
-        self._pending_look = False
+        self.starting = self._pending_look = False
         for link in self.links.values():
             if link.changed:
                 self._share(link, now)
@@ -122,7 +128,8 @@ class LaunchModel:
             lane = flow.owner
             assert isinstance(lane, Lane)  # noqa: S101  # flows of this model are owned by lanes
             lane.flowed(now)
-            lane.core.touch()
+        if done:
+            self.look()
 
     def flow(self, lane: Lane, cost: Cost, weight: int) -> None:
         """The stream of a copy joins its link."""
@@ -130,6 +137,7 @@ class LaunchModel:
         factor = self._costs[path.link, path.direction]
         flow = flow_of(lane, cost.charged_bytes, factor, path.port, self._ports[path.port], weight)
         self.links[path.link].join(flow, int(self.env.now))
+        self.look()
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
         """A core (and its equals) has come to a barrier."""

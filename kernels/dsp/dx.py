@@ -17,7 +17,7 @@ from math import prod
 
 from kernels.dsp.dx_program import DxProgram
 from kernels.dsp.geometry import Geometry, Panel, pieces
-from kernels.dsp.panels import PanelPlan, Planner
+from kernels.dsp.panels import PanelPlan, planner
 from kernels.dsp.shares import cooperative, panels
 from kernels.dsp.tiling import DxTiling
 from kernels.errors import TilingError
@@ -64,7 +64,7 @@ class ConvDx:
         self.rate = operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
         self.accumulate = accumulate
         self.together = cooperative(geometry, tiling)
-        self._planner = Planner(geometry, tiling)
+        self._planner = planner(geometry, tiling)
         self._work: dict[tuple[int, int], tuple[Work, ...]] = {}
 
     def work(self, rank: int, count: int) -> tuple[Work, ...]:

@@ -34,6 +34,7 @@ class DxProgram:
         self.geometry = kernel.geometry
         self.tiling = kernel.tiling
         self.mine = kernel.work(core.rank, core.count)
+        self.resident = kernel.resident(self.mine)
         self.columns = Columns(kernel.sum_type, kernel.rate, kernel.tiling, kernel.tensors.workspace)
 
     def instructions(self) -> Iterator[Instruction]:
@@ -59,7 +60,7 @@ class DxProgram:
                 yield Copy(local, kernel.tensors.w.box((first, 0, 0), part), channel=LOAD_PANEL, name="load_w")
             yield Barrier(GSM_WEIGHTS)
         if self.tiling.weights == "am":
-            start, size = kernel.resident(self.mine)
+            start, size = self.resident
             local = self.core.rings["weights"][0]
             yield from load_box(local, kernel.tensors.w, start, size, channel=LOAD_WEIGHTS, name="load_w")
 
@@ -171,7 +172,7 @@ class DxProgram:
         shape = (block.kb, width) if panel.gb == 1 else (panel.gb, block.kb, width)
         if self.tiling.weights != "am":
             return ring[ordinal].dense(shape)
-        origin, frame = self.kernel.resident(self.mine)
+        origin, frame = self.resident
         first = panel.g * self.geometry.cog + plan.place[0]
         start = (first - origin[0], plan.place[1], plan.place[2] - origin[2])
         return ring[0].box(start, plan.size, frame=frame, shape=shape)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kernels.dsp.geometry import Block, Chunk, Geometry, Panel, Span, chunks, dy_hull, kernel_rows, output_columns, pieces
 from kernels.dsp.tiling import DxTiling
@@ -61,8 +62,14 @@ class PanelPlan:
         return self.frame, tuple((b.size, tuple((c.size, c.runs, c.positions, c.place) for c in b.chunks)) for b in self.blocks)
 
 
+@lru_cache(maxsize=64)
+def planner(geometry: Geometry, tiling: DxTiling) -> Planner:
+    """The planner of a geometry and a tiling: calls that repeat share their plans."""
+    return Planner(geometry, tiling)
+
+
 class Planner:
-    """Makes the plans of a launch's panels, each once."""
+    """Makes the plans of panels, each once."""
 
     def __init__(self, geometry: Geometry, tiling: DxTiling) -> None:
         """Plans for one geometry and tiling."""
