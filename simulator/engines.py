@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from simulator.events import ENDS, ISSUES, Alarm
 from simulator.links import UNIT, Flow
-from simulator.program import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION, SCALAR, Lanes, Program
+from simulator.instructions import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION
+from simulator.program import SCALAR, Lanes, Program
 from simulator.trace import REASONS
 
 if TYPE_CHECKING:

@@ -19,6 +19,9 @@ from targets.schema import MatmulSpec, Target
 
 Coords = tuple[int, ...]
 
+OPERATION, BARRIER, FLAG_SET, FLAG_WAIT = range(4)
+"""Kinds of instructions."""
+
 
 class Cost(NamedTuple):
     """What an instruction costs.
@@ -44,12 +47,16 @@ class Instruction:
         reads, writes: the views that hazards are derived from.
         coords: tile coordinates for the trace, by the axes of the kernel.
         macs: multiply-adds that are executed, with padding.
+        moved: bytes that it copies.
+        kind: operation, barrier, flag set or flag wait.
     """
 
     __slots__ = ("channel", "coords", "reads", "writes")
     engine: ClassVar[str] = "scalar"
+    kind: ClassVar[int] = OPERATION
     name: str = "?"
     macs: int = 0
+    moved: int = 0
 
     def __init__(self, reads: tuple[View, ...], writes: tuple[View, ...], coords: Coords = (), channel: int = 0) -> None:
         """Keep what the machine derives hazards from."""
@@ -102,7 +109,7 @@ def matmul_cycles(spec: MatmulSpec, groups: int, m: int, n: int, k: int) -> int:
 class Copy(Instruction):
     """A DMA transfer between two memories: two-dimensional on both sides, the same bytes on both."""
 
-    __slots__ = ("dst", "name", "src")
+    __slots__ = ("dst", "moved", "name", "src")
     engine = "dma"
 
     def __init__(self, dst: View, src: View, *, channel: int = 0, coords: Coords = (), name: str = "copy") -> None:
@@ -124,6 +131,7 @@ class Copy(Instruction):
         super().__init__((src,), (dst,), coords, channel)
         self.dst = dst
         self.src = src
+        self.moved = src.range.bytes
         self.name = name
 
     def signature(self) -> Hashable:
@@ -362,6 +370,7 @@ class Barrier(Instruction):
     """
 
     __slots__ = ("cores", "key")
+    kind = BARRIER
     name = "barrier"
 
     def __init__(self, key: int = 0, cores: tuple[int, ...] | None = None) -> None:
@@ -383,6 +392,7 @@ class FlagSet(Instruction):
     """Raise a flag for another core, when the engine has done what was issued to it before."""
 
     __slots__ = ("_engine", "flag")
+    kind = FLAG_SET
     name = "set_flag"
 
     def __init__(self, flag: str, engine: str, *, channel: int = 0) -> None:
@@ -409,6 +419,7 @@ class FlagWait(FlagSet):
     """Hold an engine until a flag was raised, and lower it."""
 
     __slots__ = ()
+    kind = FLAG_WAIT
     name = "wait_flag"
 
     def cost(self, target: Target) -> Cost:

@@ -11,9 +11,9 @@ import simpy
 from simulator.engines import CoreState, Lane, flow_of
 from simulator.errors import DeadlockError, ProgramError
 from simulator.events import ENDS, STARTS, Alarm
-from simulator.instructions import Cost
+from simulator.instructions import BARRIER, Cost
 from simulator.links import UNIT, SharedLink
-from simulator.program import BARRIER, SCALAR, Lanes, Program
+from simulator.program import SCALAR, Lanes, Program
 from targets.schema import Target
 
 

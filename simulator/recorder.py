@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ class Codes:
         """Start with these names."""
         self._codes = {name: code for code, name in enumerate(names)}
 
-    def column(self, names: list[str], dtype: str) -> NDArray[Any]:
+    def column(self, names: Sequence[str], dtype: str) -> NDArray[Any]:
         """The codes of a list of names; an empty name is -1."""
         codes = self._codes
         for name in dict.fromkeys(names):
