@@ -73,13 +73,18 @@ class SharedLink:
     def share(self, now: int) -> int | None:
         """Divide the bandwidth at cycle `now`; returns the cycle of the next end, None when the link is idle."""
         self.changed = False
-        if not self.flows:
+        flows = self.flows
+        if not flows:
             return None
-        for flow in self.flows:
+        for flow in flows:
             flow.left -= flow.rate * (now - flow.since)
             flow.since = now
+        if len(flows) == 1:
+            flow = flows[0]
+            flow.rate = min(flow.port_rate, self.rate // flow.weight)
+            return flow.end()
         self._divide()
-        return min(f.end() for f in self.flows)
+        return min(f.end() for f in flows)
 
     def _divide(self) -> None:
         """Fill the caps round by round."""
@@ -88,13 +93,16 @@ class SharedLink:
         capacity, weight = self.rate, sum(f.weight for f in self.flows)
         while capped:
             fair = capacity // weight
-            below = [(cap, f) for cap, f in capped if cap <= fair]
-            if not below:
-                for _, flow in capped:
-                    flow.rate = fair
-                return
-            for cap, flow in below:
+            above = []
+            for cap, flow in capped:
+                if cap > fair:
+                    above.append((cap, flow))
+                    continue
                 flow.rate = cap
                 capacity -= cap * flow.weight
                 weight -= flow.weight
-            capped = [(cap, f) for cap, f in capped if cap > fair]
+            if len(above) == len(capped):
+                for _, flow in above:
+                    flow.rate = fair
+                return
+            capped = above

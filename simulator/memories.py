@@ -22,6 +22,22 @@ def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+@lru_cache(maxsize=65536)
+def placement(
+    frame: tuple[int, ...], start: tuple[int, ...], size: tuple[int, ...], item_bytes: int
+) -> tuple[int, int, int, int, bool] | None:
+    """(offset, rows, row bytes, stride, exact) of a box in a row-major array; None when it leaves the array."""
+    if len(start) != len(frame) or len(size) != len(frame):
+        return None
+    strides, offset = packed_strides(frame, item_bytes), 0
+    for low, extent, limit, stride in zip(start, size, frame, strides, strict=True):
+        if low < 0 or extent < 0 or low + extent > limit:
+            return None
+        offset += low * stride
+    (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), item_bytes)
+    return offset, rows, row_bytes, stride, exact
+
+
 class Buffer:
     """A named, allocated range of one memory, seen as a row-major array.
 
@@ -91,17 +107,13 @@ class Buffer:
         self, start: tuple[int, ...], size: tuple[int, ...], frame: tuple[int, ...] | None, shape: tuple[int, ...] | None,
         first: int,
     ) -> View:
-        limits = frame or self.shape
-        strides = self.strides if frame is None else packed_strides(frame, self.dtype.size_bytes)
-        if frame is not None and first + prod(frame) > self.size:
-            raise self._out_of_bounds((first,), frame)
-        offset = self.address + first * self.dtype.size_bytes
-        for low, extent, limit, stride in zip(start, size, limits, strides, strict=True):
-            if low < 0 or extent < 0 or low + extent > limit:
-                raise self._out_of_bounds(start, size)
-            offset += low * stride
-        (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), self.dtype.size_bytes)
-        return View(self, start, shape or size, Range(offset, rows, row_bytes, stride), exact, (frame or self.shape, size, first))
+        item = self.dtype.size_bytes
+        placed = placement(frame or self.shape, start, size, item)
+        if placed is None or (frame is not None and first + prod(frame) > self.size):
+            raise self._out_of_bounds(start if placed is None else (first,), size if placed is None else frame or self.shape)
+        offset, rows, row_bytes, stride, exact = placed
+        covered = Range(self.address + first * item + offset, rows, row_bytes, stride)
+        return View(self, start, shape or size, covered, exact, (frame or self.shape, size, first))
 
     def dense(self, shape: tuple[int, ...], first: int = 0) -> View:
         """The view of prod(shape) elements of a one-dimensional buffer from element `first`, packed, in this shape.

@@ -66,7 +66,8 @@ class LaunchModel:
         self._touched: list[CoreState] = []
         self.starting = self._pending_look = False
         self._look = Alarm(env, self._starts, STARTS)
-        self._link_alarms: dict[str, set[int]] = {name: set() for name in self.links}
+        self._pending_ends: dict[str, set[int]] = {name: set() for name in self.links}
+        self._spare: dict[str, list[Alarm]] = {name: [] for name in self.links}
         self.cores = [CoreState(self, c.cores[0], len(c.cores), c.program, lanes) for c in classes]
 
     def run(self) -> int:
@@ -115,14 +116,26 @@ class LaunchModel:
 
     def _share(self, link: SharedLink, now: int) -> None:
         end = link.share(now)
-        pending = self._link_alarms[link.name]
+        pending = self._pending_ends[link.name]
         if end is not None and end not in pending:
             pending.add(end)
-            Alarm(self.env, lambda: self._flows_end(link), ENDS).set(end - now)
+            spare = self._spare[link.name]
+            alarm = spare.pop() if spare else self._link_alarm(link)
+            alarm.set(end - now)
+
+    def _link_alarm(self, link: SharedLink) -> Alarm:
+        """An alarm for the end of flows; it goes back to the spare ones when it has rung."""
+
+        def ring() -> None:
+            self._spare[link.name].append(alarm)
+            self._flows_end(link)
+
+        alarm = Alarm(self.env, ring, ENDS)
+        return alarm
 
     def _flows_end(self, link: SharedLink) -> None:
         now = int(self.env.now)
-        self._link_alarms[link.name].discard(now)
+        self._pending_ends[link.name].discard(now)
         done = link.ended(now)
         for flow in done:
             lane = flow.owner
