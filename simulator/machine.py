@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import simpy
 
 from simulator.errors import ProgramError
-from simulator.kernel import Core, Kernel, Space
+from simulator.kernel import Core, HasValues, Kernel, Space
 from simulator.memories import Buffer, Memory
 from simulator.model import CoreClass, LaunchModel
 from simulator.numerics import DType
@@ -17,7 +18,7 @@ from simulator.races import RaceCheck
 from simulator.recorder import Recorder
 from simulator.run import LaunchRecord
 from simulator.trace import Trace
-from simulator.values import DmaMode, Timing, execute
+from simulator.values import DmaMode, Timing, execute, execute_in_order
 from targets.schema import Target
 
 
@@ -27,15 +28,23 @@ class Checks:
 
     Attributes:
         dma: when a copy lands ("modelled", "early", "late").
+        values: "tiles" lets a kernel that can compute its numbers in larger steps than its instructions; "instructions"
+            executes every instruction when it completes, as the other checks do.
         races: raise RaceError when two cores touch the same bytes of shared memory with nothing between.
         dropped: (memory, kind) of derived hazards to overlook, kind "raw", "war" or "waw".
         fold: simulate cores of equal programs as one; the trace is the same.
     """
 
     dma: DmaMode = "modelled"
+    values: Literal["tiles", "instructions"] = "tiles"
     races: bool = False
     dropped: frozenset[tuple[str, str]] = frozenset()
     fold: bool = True
+
+    @property
+    def by_instruction(self) -> bool:
+        """Whether every instruction is executed by itself."""
+        return self.values == "instructions" or self.dma != "modelled" or self.races or bool(self.dropped)
 
 
 class Machine:
@@ -100,7 +109,7 @@ class Machine:
         members = self._members(kernel)
         cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared, self.numerics)
+        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared)
         kernel.setup(space)
         compiler = Compiler(self.target, self._lanes, self.checks.dropped)
         classes = [CoreClass(group, compiler.compile(kernel.program(cores[group[0]]))) for group in members]
@@ -136,6 +145,9 @@ class Machine:
 
     def _values(self, kernel: Kernel, cores: dict[int, Core], classes: list[CoreClass]) -> None:
         if not (self.numerics or self.checks.races):
+            return
+        if isinstance(kernel, HasValues) and not self.checks.by_instruction:
+            execute_in_order({index: kernel.values(cores[index]) for c in classes for index in sorted(c.cores)})
             return
         states = {core.index: core for core in self._model.cores}
         timings = {

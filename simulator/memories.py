@@ -41,7 +41,7 @@ def placement(
 class Buffer:
     """A named, allocated range of one memory, seen as a row-major array.
 
-    Buffers of one memory never overlap. `data` is None while only time is simulated. A constant buffer is only read by
+    Buffers of one memory never overlap. `data` is None until it is touched. A constant buffer is only read by
     the kernels: it can cause no hazard, and a write to it is refused.
     """
 
@@ -67,10 +67,11 @@ class Buffer:
         """The size in bytes."""
         return self.size * self.dtype.size_bytes
 
-    def materialise(self) -> None:
-        """Give the buffer storage, filled with NaN."""
+    def numbers(self) -> Array:
+        """The numbers; a buffer that was never written holds NaN."""
         if self.data is None:
             self.data = poisoned(self.size, self.dtype).reshape(self.shape)
+        return self.data
 
     def reshaped(self, shape: tuple[int, ...]) -> Buffer:
         """The same bytes under another shape, for a constant: hazards do not see that the two are one."""
@@ -164,9 +165,7 @@ class View:
 
     def array(self) -> Array:
         """The numbers: a numpy view that can be written, or a copy where a box is read in a shape that no view has."""
-        data = self.buffer.data
-        if data is None:
-            raise BoundsError("numbers of a buffer that has none", where=f"{self.buffer.name} in {self.buffer.memory}")
+        data = self.buffer.numbers()
         if self._frame is None:
             first = self.start[0]
             return data[first : first + prod(self.shape)].reshape(self.shape)

@@ -160,6 +160,10 @@ class ConvDx:
         """Weights that stay, then panels, blocks and chunks."""
         return DxProgram(self, core).instructions()
 
+    def values(self, core: Core) -> Iterator[Instruction]:
+        """The same, with the products of a block as one step."""
+        return DxProgram(self, core).steps()
+
 
 def distinct(every: Sequence[Work]) -> list[Work]:
     """One panel of each plan."""

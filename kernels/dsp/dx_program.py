@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kernels.dsp.columns import Columns
+from kernels.dsp.columns import AXES, Columns
 from kernels.dsp.geometry import Panel
 from kernels.dsp.panels import BlockPlan, ChunkPlan
 from simulator.boxes import load_box, store_box
-from simulator.instructions import Barrier, Cast, Copy, Fill, Instruction
+from simulator.instructions import Barrier, Cast, Copy, Fill, Instruction, MatmulInto
 from simulator.kernel import Core
-from simulator.memories import View
+from simulator.memories import Buffer, View
 from simulator.tiles import Loop, Step, walk
 
 if TYPE_CHECKING:
@@ -39,15 +39,23 @@ class DxProgram:
 
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
-        t = self.tiling
         yield from self._prologue()
+        chunks = Loop(lambda up: up.tile.chunks if up else (), load=self._load_rows, ahead=min(self.tiling.ahead, 1))
+        yield from walk((*self._outer_loops(), chunks), self._compute)
+
+    def steps(self) -> Iterator[Instruction]:
+        """The same results, with all products of a block as one step."""
+        yield from self._prologue()
+        yield from walk(self._outer_loops(), self._compute_block)
+
+    def _outer_loops(self) -> tuple[Loop, Loop]:
+        t = self.tiling
         panels = Loop(
             lambda _: self.mine, load=self._load_panel, enter=self._begin_panel, store=self._store_panel,
             fence=self.kernel.together, ahead=min(t.ahead, t.dy_buffers - 1),
         )
         blocks = Loop(lambda up: up.tile.plan.blocks if up else (), load=self._load_weights, ahead=min(t.ahead, 1))
-        chunks = Loop(lambda up: up.tile.chunks if up else (), load=self._load_rows, ahead=min(t.ahead, 1))
-        yield from walk((panels, blocks, chunks), self._compute)
+        return panels, blocks
 
     def _prologue(self) -> Iterator[Instruction]:
         """Weights that stay for the whole launch: into GSM by all cores together, or into AM."""
@@ -140,16 +148,31 @@ class DxProgram:
         if not chunk.m or step.up is None or step.up.up is None:
             return ()
         work, block = step.up.up.tile, step.up.tile.block
-        place, source, frame = chunk.place, self.kernel.tensors.dy, None
-        if self.tiling.dy_in_gsm:
-            source, frame = self.core.rings["dy_panel"][step.up.up.ordinal], work.plan.frame
-        else:
-            panel, corner = work.panel, work.plan.corner
-            origin = (panel.n, *corner, panel.g * self.geometry.cog)
-            place = tuple(o + p for o, p in zip(origin, place, strict=True))
+        source, frame, place = self._dy_source(step.up.up, chunk)
         coords = self._coords(work.panel, block.tap, block.k, chunk.oh)
         local = self.core.rings["dy_rows"][step.ordinal]
         return load_box(local, source, place, chunk.size, channel=LOAD_ROWS, coords=coords, name="load_rows", frame=frame)
+
+    def _dy_source(self, panel_step: Step, chunk: ChunkPlan) -> tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]:
+        """(buffer, its frame, first index) of a chunk's rows of dy: in the panel that GSM holds, or in DDR."""
+        work: Work = panel_step.tile
+        if self.tiling.dy_in_gsm:
+            return self.core.rings["dy_panel"][panel_step.ordinal], work.plan.frame, chunk.place
+        origin = (work.panel.n, *work.plan.corner, work.panel.g * self.geometry.cog)
+        return self.kernel.tensors.dy, None, tuple(o + p for o, p in zip(origin, chunk.place, strict=True))
+
+    def _compute_block(self, step: Step) -> Iterator[Instruction]:
+        """All products of a block, from the dy of its panel."""
+        plan: BlockPlan = step.tile
+        if step.up is None:
+            return
+        panel = step.up.tile.panel
+        for chunk in plan.whole:
+            source, frame, place = self._dy_source(step.up, chunk)
+            shape = (chunk.m, plan.block.kb) if panel.gb == 1 else (chunk.m, panel.gb, plan.block.kb)
+            rows = source.box(place, chunk.size, frame=frame, shape=shape)
+            weights, total = self._weights(panel, plan, step.ordinal), self._dx(panel, step.up.ordinal)
+            yield MatmulInto(total, chunk.seen, rows, weights, chunk.parts, rate=self.kernel.rate, axes=AXES)
 
     def _compute(self, step: Step) -> Iterable[Instruction]:
         """A product, and its columns onto dx."""

@@ -38,12 +38,19 @@ class ChunkPlan:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlan:
-    """A block of columns and its products; `place`, `size`: its weights [Cout, taps, Cin / groups] from the panel's first."""
+    """A block of columns and its products.
+
+    Attributes:
+        place, size: its weights [Cout, taps, Cin / groups], from the first of the panel's groups.
+        chunks: its products.
+        whole: one product for each of its spans: what the chunks compute together.
+    """
 
     block: Block
     place: tuple[int, ...]
     size: tuple[int, ...]
     chunks: tuple[ChunkPlan, ...]
+    whole: tuple[ChunkPlan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Planner:
         g = self._geometry
         hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb))
         if hull is None or g.cog == 0:
-            return PanelPlan(None, (0, 0, 0), (BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,)),))
+            return PanelPlan(None, (0, 0, 0), (BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ()),))
         corner = (hull[0], hull[2], hull[4])
         frame = (panel.nb, hull[1], hull[3], hull[5], panel.gb * g.cog)
         blocks = self._row_blocks(panel) if self._tiling.column == "rows" else self._tap_blocks(panel)
@@ -134,7 +141,8 @@ class Planner:
         cut = chunks(block.spans, panel.nb, self._tiling.positions)
         size = (block.kb if panel.gb == 1 else panel.gb * self._geometry.cog, block.taps, block.cb)
         made = tuple(self._chunk(panel, block, chunk, corner) for chunk in cut)
-        return BlockPlan(block, (block.k, block.tap, block.c), size, made)
+        whole = tuple(self._chunk(panel, block, Chunk(0, panel.nb, span), corner) for span in block.spans)
+        return BlockPlan(block, (block.k, block.tap, block.c), size, made, whole)
 
     def _chunk(self, panel: Panel, block: Block, chunk: Chunk, corner: tuple[int, int, int]) -> ChunkPlan:
         span = chunk.span
