@@ -10,8 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from simulator.events import ENDS, ISSUES, Alarm
-from simulator.links import UNIT, Flow
 from simulator.instructions import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION
+from simulator.links import UNIT, Flow
 from simulator.program import SCALAR, Lanes, Program
 from simulator.trace import REASONS
 
@@ -35,8 +35,20 @@ class Lane:
     """
 
     __slots__ = (
-        "alarm", "back", "blocking", "core", "depth", "done", "free_since", "front", "front_alarm", "front_up", "index",
-        "previous", "queue", "used",
+        "alarm",
+        "back",
+        "blocking",
+        "core",
+        "depth",
+        "done",
+        "free_since",
+        "front",
+        "front_alarm",
+        "front_up",
+        "index",
+        "previous",
+        "queue",
+        "used",
     )
 
     def __init__(self, core: CoreState, index: int, depth: int, blocking: bool) -> None:
@@ -76,7 +88,7 @@ class Lane:
     def _front_is_up(self) -> None:
         self.front_up = True
         if self.back < 0:
-            self._stream(self.core.model.env.now)
+            self._stream(self.core.model.now)
 
     def _stream(self, now: int) -> None:
         """The start-up is over and the stream before it too: the copy's bytes begin to flow."""
@@ -99,7 +111,7 @@ class Lane:
 
     def _over(self) -> None:
         """The entry on the engine ends."""
-        now: int = self.core.model.env.now
+        now = self.core.model.now
         entry, self.back = self.back, -1
         self.done += 1
         self.previous, self.free_since = entry, now
@@ -112,8 +124,27 @@ class CoreState:
     """The scalar unit of one core (or of `weight` equal ones) and its lanes."""
 
     __slots__ = (
-        "_alarm", "_carry", "_slots", "arrived", "blocked", "end", "index", "issued", "lanes", "model", "open_shared",
-        "outstanding", "pc", "program", "ready", "since", "stalled", "start", "touched", "waited_reason", "waited_row",
+        "_alarm",
+        "_carry",
+        "_slots",
+        "arrived",
+        "blocked",
+        "end",
+        "index",
+        "issued",
+        "lanes",
+        "model",
+        "open_shared",
+        "outstanding",
+        "pc",
+        "program",
+        "ready",
+        "since",
+        "stalled",
+        "start",
+        "touched",
+        "waited_reason",
+        "waited_row",
         "weight",
     )
 
@@ -168,7 +199,7 @@ class CoreState:
                 return
 
     def _on_issue(self) -> None:
-        now: int = self.model.env.now
+        now = self.model.now
         if self._enter(self.pc, now):
             self.fetch(now)
 

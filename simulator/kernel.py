@@ -59,7 +59,9 @@ class Space:
         self._own = own
         self._shared = shared
 
-    def ring(self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = "") -> None:
+    def ring(
+        self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
+    ) -> None:
         """Give every core a ring of `depth` buffers of `size` elements, from its own or a shared memory.
 
         Raises:
@@ -68,9 +70,13 @@ class Space:
         for core in self.cores:
             level = self._shared.get(memory) or self._own[core.index][memory]
             label = f"{name} of core {core.index}"
-            core.rings[name] = Ring([level.allocate(label, (size,), dtype, remedy=remedy) for _ in range(depth)])
+            core.rings[name] = Ring(
+                [level.allocate(label, (size,), dtype, remedy=remedy) for _ in range(depth)]
+            )
 
-    def common_ring(self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = "") -> None:
+    def common_ring(
+        self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
+    ) -> None:
         """Give all cores one ring in a shared memory.
 
         Raises:

@@ -1,6 +1,7 @@
 """Shared links: max-min fair division of a bandwidth among the flows that are active, in integers.
 
-Bandwidth, shares and bytes left are integers in units of 2^-16 byte a cycle. Shares are floored and what is left over is
+Bandwidth, shares and bytes left are integers in units of 2^-16 byte a cycle. Shares are floored and what
+is left over is
 unused; unequal caps are filled round by round; a flow ends at the ceiling. A link's state changes only when a flow
 starts or ends, never because somebody looks, so that equal flows stay equal.
 """
@@ -25,7 +26,9 @@ class Flow:
 
     __slots__ = ("left", "owner", "port", "port_rate", "rate", "since", "weight")
 
-    def __init__(self, left: int, port: Hashable, port_rate: int, weight: int = 1, owner: object = None) -> None:
+    def __init__(
+        self, left: int, port: Hashable, port_rate: int, weight: int = 1, owner: object = None
+    ) -> None:
         """A flow of `left` units that has not joined a link yet."""
         self.left = left
         self.port = port

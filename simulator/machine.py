@@ -67,7 +67,10 @@ class Machine:
         bad = [core for core in cores if not 0 <= core < target.groups]
         if bad or not cores or len(set(cores)) != len(cores):
             raise ProgramError(
-                "cores that the target does not have", where=target.name, got=list(cores), limit=f"0 to {target.groups - 1}"
+                "cores that the target does not have",
+                where=target.name,
+                got=list(cores),
+                limit=f"0 to {target.groups - 1}",
             )
         self.target = target
         self.cores = tuple(sorted(cores))
@@ -77,7 +80,8 @@ class Machine:
         self._lanes = Lanes(target, kind)
         self._shared = {n: Memory(n, s) for n, s in target.memory.items() if s.scope == "chip"}
         self._own = {
-            core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"} for core in self.cores
+            core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"}
+            for core in self.cores
         }
         self._main = [n for n in self._shared if n == "ddr"]
         self._recorder = Recorder(tuple(self._lanes.names))
@@ -86,7 +90,13 @@ class Machine:
         self.macs = 0
 
     def tensor(
-        self, name: str, shape: tuple[int, ...], dtype: DType, *, memory: str = "ddr", address: int | None = None
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        *,
+        memory: str = "ddr",
+        address: int | None = None,
     ) -> Buffer:
         """A buffer in a shared memory that outlives launches; it has no numbers until it is filled or materialised.
 
@@ -147,11 +157,15 @@ class Machine:
         if not (self.numerics or self.checks.races):
             return
         if isinstance(kernel, HasValues) and not self.checks.by_instruction:
-            execute_in_order({index: kernel.values(cores[index]) for c in classes for index in sorted(c.cores)})
+            execute_in_order(
+                {index: kernel.values(cores[index]) for c in classes for index in sorted(c.cores)}
+            )
             return
         states = {core.index: core for core in self._model.cores}
         timings = {
-            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end) for c in classes for index in c.cores
+            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end)
+            for c in classes
+            for index in c.cores
         }
         programs = {index: kernel.program(cores[index]) for index in timings}
         race = RaceCheck(timings, len(self._lanes.names)) if self.checks.races else None

@@ -45,9 +45,24 @@ class Buffer:
     the kernels: it can cause no hazard, and a write to it is refused.
     """
 
-    __slots__ = ("_boxes", "_views", "address", "constant", "data", "dtype", "memory", "name", "shape", "shared", "size", "strides")
+    __slots__ = (
+        "_boxes",
+        "_views",
+        "address",
+        "constant",
+        "data",
+        "dtype",
+        "memory",
+        "name",
+        "shape",
+        "shared",
+        "size",
+        "strides",
+    )
 
-    def __init__(self, memory: str, name: str, address: int, shape: tuple[int, ...], dtype: DType, shared: bool) -> None:
+    def __init__(
+        self, memory: str, name: str, address: int, shape: tuple[int, ...], dtype: DType, shared: bool
+    ) -> None:
         """Describe a buffer; `Memory.allocate` is how one is made."""
         self.memory = memory
         self.name = name
@@ -81,8 +96,13 @@ class Buffer:
         return twin
 
     def box(
-        self, start: tuple[int, ...], size: tuple[int, ...], *, frame: tuple[int, ...] | None = None,
-        shape: tuple[int, ...] | None = None, first: int = 0,
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        *,
+        frame: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+        first: int = 0,
     ) -> View:
         """The view of [start, start + size) on every axis.
 
@@ -105,13 +125,19 @@ class Buffer:
         return view
 
     def _cut(
-        self, start: tuple[int, ...], size: tuple[int, ...], frame: tuple[int, ...] | None, shape: tuple[int, ...] | None,
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        frame: tuple[int, ...] | None,
+        shape: tuple[int, ...] | None,
         first: int,
     ) -> View:
         item = self.dtype.size_bytes
         placed = placement(frame or self.shape, start, size, item)
         if placed is None or (frame is not None and first + prod(frame) > self.size):
-            raise self._out_of_bounds(start if placed is None else (first,), size if placed is None else frame or self.shape)
+            raise self._out_of_bounds(
+                start if placed is None else (first,), size if placed is None else frame or self.shape
+            )
         offset, rows, row_bytes, stride, exact = placed
         covered = Range(self.address + first * item + offset, rows, row_bytes, stride)
         return View(self, start, shape or size, covered, exact, (frame or self.shape, size, first))
@@ -152,7 +178,12 @@ class View:
     __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
 
     def __init__(
-        self, buffer: Buffer, start: tuple[int, ...], shape: tuple[int, ...], covered: Range, exact: bool,
+        self,
+        buffer: Buffer,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        covered: Range,
+        exact: bool,
         frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
     ) -> None:
         """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
@@ -213,7 +244,10 @@ class Memory:
             if address + wanted > self.base + self.spec.size_bytes:
                 free = self.base + self.spec.size_bytes - address
                 raise CapacityError(
-                    f"buffer {name} does not fit", memory=self.name, wanted_bytes=wanted, free_bytes=max(0, free),
+                    f"buffer {name} does not fit",
+                    memory=self.name,
+                    wanted_bytes=wanted,
+                    free_bytes=max(0, free),
                     remedy=remedy,
                 )
         else:
@@ -225,13 +259,17 @@ class Memory:
         end = self.base + self.spec.size_bytes
         if address < self.base or address + wanted > end:
             raise BoundsError(
-                "address outside a memory", where=f"{name} in {self.name}", got=f"{address:#x} + {wanted} bytes",
+                "address outside a memory",
+                where=f"{name} in {self.name}",
+                got=f"{address:#x} + {wanted} bytes",
                 limit=f"{self.base:#x} to {end:#x}",
             )
         for first, last, other in self._taken:
             if address < last and first < address + wanted:
                 raise BoundsError(
-                    "two buffers overlap", where=f"{name} in {self.name}", got=f"{address:#x} + {wanted} bytes",
+                    "two buffers overlap",
+                    where=f"{name} in {self.name}",
+                    got=f"{address:#x} + {wanted} bytes",
                     limit=f"{other} lies at {first:#x} to {last:#x}",
                 )
 

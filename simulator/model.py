@@ -43,7 +43,9 @@ class LaunchModel:
         blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
     """
 
-    def __init__(self, env: simpy.Environment, target: Target, lanes: Lanes, classes: Sequence[CoreClass]) -> None:
+    def __init__(
+        self, env: simpy.Environment, target: Target, lanes: Lanes, classes: Sequence[CoreClass]
+    ) -> None:
         """Build cores and links; nothing has been issued."""
         self.env = env
         self.target = target
@@ -77,12 +79,19 @@ class LaunchModel:
             DeadlockError: nothing can proceed and programs are not finished.
         """
         for core in self.cores:
-            core.fetch(self.env.now)
+            core.fetch(self.now)
         self.env.run()
         stuck = [core for core in self.cores if not core.finished]
         if stuck:
-            raise DeadlockError(max(core.since for core in stuck), tuple(self._complaint(core) for core in stuck))
-        return max((max(core.end, default=0) for core in self.cores), default=int(self.env.now))
+            raise DeadlockError(
+                max(core.since for core in stuck), tuple(self._complaint(core) for core in stuck)
+            )
+        return max((max(core.end, default=0) for core in self.cores), default=self.now)
+
+    @property
+    def now(self) -> int:
+        """The cycle."""
+        return int(self.env.now)
 
     def touch(self, core: CoreState) -> None:
         """Look at a core's lanes when the ends and issues of this cycle are done."""
@@ -101,7 +110,7 @@ class LaunchModel:
 
     def _starts(self) -> None:
         """Starts of this cycle, in (core, engine) order, then the links' new shares."""
-        now = int(self.env.now)
+        now = self.now
         self.starting = True
         while self._touched:
             batch = sorted(self._touched, key=_by_index) if len(self._touched) > 1 else self._touched
@@ -134,7 +143,7 @@ class LaunchModel:
         return alarm
 
     def _flows_end(self, link: SharedLink) -> None:
-        now = int(self.env.now)
+        now = self.now
         self._pending_ends[link.name].discard(now)
         done = link.ended(now)
         for flow in done:
@@ -149,7 +158,7 @@ class LaunchModel:
         path = self.target.path[cost.path]
         factor = self._costs[path.link, path.direction]
         flow = flow_of(lane, cost.charged_bytes, factor, path.port, self._ports[path.port], weight)
-        self.links[path.link].join(flow, int(self.env.now))
+        self.links[path.link].join(flow, self.now)
         self.look()
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
@@ -163,7 +172,9 @@ class LaunchModel:
         if now > gathering.latest or core.index < gathering.last_core:
             gathering.latest, gathering.last_core = now, core.index
         if gathering.count > expected:
-            raise ProgramError("more cores at a barrier than it has", where=f"barrier {key}", limit=str(expected))
+            raise ProgramError(
+                "more cores at a barrier than it has", where=f"barrier {key}", limit=str(expected)
+            )
         if gathering.count == expected:
             del self._barriers[key]
             sync = self.target.sync
@@ -171,7 +182,7 @@ class LaunchModel:
             Alarm(self.env, lambda: self._release(gathering), ENDS).set(delay)
 
     def _release(self, gathering: _Gathering) -> None:
-        now = int(self.env.now)
+        now = self.now
         last = next(core for core, _ in gathering.entries if core.index == gathering.last_core)
         blame = (gathering.last_core, last.arrived)
         for core, arrived in gathering.entries:

@@ -133,7 +133,9 @@ class Program:
 class Compiler:
     """Turns instructions into a Program; costs are looked up by signature."""
 
-    def __init__(self, target: Target, lanes: Lanes, dropped: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(
+        self, target: Target, lanes: Lanes, dropped: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         """Compile for a core with these lanes."""
         self._target = target
         self._lanes = lanes
@@ -180,8 +182,17 @@ class Compiler:
         for view in writes:
             shared = shared or view.buffer.shared
         return Row(
-            lane, number, self._cost(instruction), need or NO_NEED, instruction.kind, shared, instruction.name,
-            instruction.moved, source, destination, instruction.coords,
+            lane,
+            number,
+            self._cost(instruction),
+            need or NO_NEED,
+            instruction.kind,
+            shared,
+            instruction.name,
+            instruction.moved,
+            source,
+            destination,
+            instruction.coords,
         )
 
     def _lane(self, kind: str, channel: int) -> int:

@@ -93,7 +93,11 @@ class Recorder:
         columns = {name: self._join(name, dtype) for name, dtype in COLUMNS.items()}
         columns.update({axis: self._join_axis(axis) for axis in axes})
         return Trace(
-            columns, engines=self._engines, names=self._names.names(), memories=self._memories.names(), axes=axes
+            columns,
+            engines=self._engines,
+            names=self._names.names(),
+            memories=self._memories.names(),
+            axes=axes,
         )
 
     def _join(self, name: str, dtype: str) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Loops over tiles in three stages, load, compute and store, with look-ahead.
 
-A kernel describes a nest of loops. For each loop: the tiles below a parent, what loads a tile's data, and what stores its
+A kernel describes a nest of loops. For each loop: the tiles below a parent, what loads a tile's data, and
+what stores its
 results; the innermost loop computes. Loads run `ahead` steps of their own loop before the computation that needs them,
 across the ends of the loops outside: that is how DMA and a blocking vector unit overlap.
 """
@@ -19,7 +20,8 @@ class Step:
 
     Attributes:
         tile: what the kernel made of it.
-        ordinal: how many turns this loop has had before, over all turns of the loops outside; it picks the buffer of a ring.
+        ordinal: how many turns this loop has had before, over all turns of the loops outside; it picks the
+        buffer of a ring.
         up: the step of the loop outside, None for the outermost.
         last: whether it is the last below its parent.
     """

@@ -141,8 +141,15 @@ def _columns(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[np.int64]]]:
     sizes = [len(t.start) for t in timings.values()]
     cores = np.repeat(np.array(list(timings), np.int64), sizes)
-    entries = np.concatenate([np.arange(size, dtype=np.int64) for size in sizes]) if sizes else np.zeros(0, np.int64)
-    keys = {name: np.array([v for t in timings.values() for v in getattr(t, name)], np.int64) for name in ("start", "end")}
+    entries = (
+        np.concatenate([np.arange(size, dtype=np.int64) for size in sizes])
+        if sizes
+        else np.zeros(0, np.int64)
+    )
+    keys = {
+        name: np.array([v for t in timings.values() for v in getattr(t, name)], np.int64)
+        for name in ("start", "end")
+    }
     return cores, entries, keys
 
 
@@ -150,7 +157,14 @@ def _execute_late(timings: Mapping[int, Timing], sources: Mapping[int, _Source])
     """Starts land what they waited for; other instructions compute when they end; a barrier lands all of its core."""
     cores, entries, keys = _columns(timings)
     size = len(cores)
-    order = np.lexsort((np.tile(entries, 2), np.tile(cores, 2), np.repeat([1, 0], size), np.concatenate([keys["start"], keys["end"]])))
+    order = np.lexsort(
+        (
+            np.tile(entries, 2),
+            np.tile(cores, 2),
+            np.repeat([1, 0], size),
+            np.concatenate([keys["start"], keys["end"]]),
+        )
+    )
     pending: dict[int, dict[int, list[int]]] = {core: {} for core in timings}
     for event in order.tolist():
         core, entry, starts = int(cores[event % size]), int(entries[event % size]), event < size

@@ -29,13 +29,22 @@ class Columns:
         self._workspace = workspace
 
     def add(
-        self, core: Core, plan: BlockPlan, chunk: ChunkPlan, rows: View, weights: View, total: View, ordinal: int,
+        self,
+        core: Core,
+        plan: BlockPlan,
+        chunk: ChunkPlan,
+        rows: View,
+        weights: View,
+        total: View,
+        ordinal: int,
         coords: tuple[int, ...],
     ) -> Iterator[Instruction]:
-        """dx panel `total` += col2im(rows x weights)."""
+        """Dx panel `total` += col2im(rows x weights)."""
         groups = chunk.seen[0]
         if self._tiling.column == "none":
-            yield MatmulInto(total, chunk.seen, rows, weights, chunk.parts, rate=self._rate, axes=AXES, coords=coords)
+            yield MatmulInto(
+                total, chunk.seen, rows, weights, chunk.parts, rate=self._rate, axes=AXES, coords=coords
+            )
             return
         width = weights.shape[-1]
         shape = (chunk.m, width) if groups == 1 else (groups, chunk.m, width)
@@ -45,8 +54,14 @@ class Columns:
             yield from self._by_workspace(core, columns, groups * chunk.m * width, ordinal, coords)
         if chunk.parts:
             yield Accumulate(
-                total, columns.dense(chunk.seen), chunk.parts, axes=AXES, runs=chunk.runs,
-                pieces=chunk.positions * groups, piece_bytes=plan.block.cb * self._item, coords=coords,
+                total,
+                columns.dense(chunk.seen),
+                chunk.parts,
+                axes=AXES,
+                runs=chunk.runs,
+                pieces=chunk.positions * groups,
+                piece_bytes=plan.block.cb * self._item,
+                coords=coords,
             )
 
     def _by_workspace(

@@ -55,7 +55,9 @@ def allocate_dx(shape: ConvShape, operand: DType, machine: Machine, tiling: DxTi
     return DxOperands(dy, w, tap_major, dx, workspace)
 
 
-def run_dx(shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, operands: DxOperands) -> None:
+def run_dx(
+    shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, operands: DxOperands
+) -> None:
     """Launch what dx needs: the weights' new order where it differs, then the products."""
     g = Geometry.of(shape)
     operands.dy.constant = operands.w.constant = True

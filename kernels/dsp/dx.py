@@ -50,10 +50,16 @@ class ConvDx:
 
     name = "conv_dx"
     kind = "conv"
-    axes = ("n", "d", "h", "w", "c", "tap", "k", "o")
+    axes: tuple[str, ...] = ("n", "d", "h", "w", "c", "tap", "k", "o")
 
     def __init__(
-        self, geometry: Geometry, tiling: DxTiling, tensors: DxTensors, operand: DType, *, accumulate: bool = False
+        self,
+        geometry: Geometry,
+        tiling: DxTiling,
+        tensors: DxTensors,
+        operand: DType,
+        *,
+        accumulate: bool = False,
     ) -> None:
         """A kernel for these tensors; with `accumulate` dx is added to, else written."""
         self.geometry = geometry
@@ -89,7 +95,7 @@ class ConvDx:
         return (p.nb, p.hb, p.wb, p.gb, p.cb, self._planner.cost_class(work.plan))
 
     def cuts(self, work: Work, rank: int, count: int) -> list[tuple[int, int, int]]:
-        """(image, first row, rows) of a dy panel that a core loads: all, or where cores load together every so many-th."""
+        """(image, first row, rows) of a dy panel that a core loads: all, or its part of what they load together."""
         frame = work.plan.frame
         if not self.together or frame is None:
             return [(0, 0, frame[2])] if frame else []
@@ -116,15 +122,19 @@ class ConvDx:
         if t.dy_in_gsm:
             size = max((prod(w.plan.frame) for w in kinds if w.plan.frame), default=1)
             ring = space.common_ring if self.together else space.ring
-            ring("dy_panel", "gsm", size, self.operand, depth=t.dy_buffers, remedy=f"{less}, or set gsm_holds")
+            ring(
+                "dy_panel", "gsm", size, self.operand, depth=t.dy_buffers, remedy=f"{less}, or set gsm_holds"
+            )
 
     def _setup_columns(self, space: Space, kinds: Sequence[Work]) -> None:
         half = self.tiling.budget_bytes // 2 // self.sum_type.size_bytes
         most = max((prod(c.seen) for w in kinds for b in w.plan.blocks for c in b.chunks if c.m), default=0)
         if most > half:
             raise TilingError(
-                "a product's columns do not fit half of the column buffer", field="budget_bytes",
-                got=f"{2 * most * self.sum_type.size_bytes} bytes wanted", limit=f"{self.tiling.budget_bytes} bytes",
+                "a product's columns do not fit half of the column buffer",
+                field="budget_bytes",
+                got=f"{2 * most * self.sum_type.size_bytes} bytes wanted",
+                limit=f"{self.tiling.budget_bytes} bytes",
                 remedy="raise budget_bytes, or lower positions, block_channels or block_taps",
             )
         space.ring("columns", "am", half, self.sum_type, depth=2, remedy="lower budget_bytes")
@@ -136,9 +146,13 @@ class ConvDx:
             space.ring("weights", "am", most, self.operand, remedy="set weights=stream or weights=gsm")
         else:
             block = max((prod(b.size) for w in kinds for b in w.plan.blocks if b.size), default=1)
-            space.ring("weights", "am", block, self.operand, depth=2, remedy="lower block_channels, block_taps or k")
+            space.ring(
+                "weights", "am", block, self.operand, depth=2, remedy="lower block_channels, block_taps or k"
+            )
         if t.w_in_gsm:
-            space.common_ring("w_all", "gsm", g.cout * g.taps * g.cig, self.operand, remedy="set weights=stream")
+            space.common_ring(
+                "w_all", "gsm", g.cout * g.taps * g.cig, self.operand, remedy="set weights=stream"
+            )
 
     def resident(self, mine: Sequence[Work]) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The box (start, size) of the weights that a core's panels use."""

@@ -40,7 +40,9 @@ class DxProgram:
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
         yield from self._prologue()
-        chunks = Loop(lambda up: up.tile.chunks if up else (), load=self._load_rows, ahead=min(self.tiling.ahead, 1))
+        chunks = Loop(
+            lambda up: up.tile.chunks if up else (), load=self._load_rows, ahead=min(self.tiling.ahead, 1)
+        )
         yield from walk((*self._outer_loops(), chunks), self._compute)
 
     def steps(self) -> Iterator[Instruction]:
@@ -51,10 +53,16 @@ class DxProgram:
     def _outer_loops(self) -> tuple[Loop, Loop]:
         t = self.tiling
         panels = Loop(
-            lambda _: self.mine, load=self._load_panel, enter=self._begin_panel, store=self._store_panel,
-            fence=self.kernel.together, ahead=min(t.ahead, t.dy_buffers - 1),
+            lambda _: self.mine,
+            load=self._load_panel,
+            enter=self._begin_panel,
+            store=self._store_panel,
+            fence=self.kernel.together,
+            ahead=min(t.ahead, t.dy_buffers - 1),
         )
-        blocks = Loop(lambda up: up.tile.plan.blocks if up else (), load=self._load_weights, ahead=min(t.ahead, 1))
+        blocks = Loop(
+            lambda up: up.tile.plan.blocks if up else (), load=self._load_weights, ahead=min(t.ahead, 1)
+        )
         return panels, blocks
 
     def _prologue(self) -> Iterator[Instruction]:
@@ -65,12 +73,14 @@ class DxProgram:
             if number:
                 part = (number, g.taps, g.cig)
                 local = self.core.rings["w_all"][0].dense(part, first * g.taps * g.cig)
-                yield Copy(local, kernel.tensors.w.box((first, 0, 0), part), channel=LOAD_PANEL, name="load_w")
+                yield Copy(
+                    local, kernel.tensors.w.box((first, 0, 0), part), channel=LOAD_PANEL, name="load_w"
+                )
             yield Barrier(GSM_WEIGHTS)
         if self.tiling.weights == "am":
             start, size = self.resident
-            local = self.core.rings["weights"][0]
-            yield from load_box(local, kernel.tensors.w, start, size, channel=LOAD_WEIGHTS, name="load_w")
+            held = self.core.rings["weights"][0]
+            yield from load_box(held, kernel.tensors.w, start, size, channel=LOAD_WEIGHTS, name="load_w")
 
     def _coords(self, panel: Panel, tap: int = -1, k: int = -1, o: int = -1) -> tuple[int, ...]:
         return (panel.n, panel.d, panel.h, panel.w, panel.g * self.geometry.cig + panel.c, tap, k, o)
@@ -90,7 +100,14 @@ class DxProgram:
             size = (1 if self.kernel.together else frame[0], frame[1], rows, *frame[3:])
             first = (image * frame[1] * frame[2] + row) * frame[3] * frame[4]
             yield from load_box(
-                local, self.kernel.tensors.dy, place, size, channel=LOAD_PANEL, coords=coords, name="load_dy", first=first
+                local,
+                self.kernel.tensors.dy,
+                place,
+                size,
+                channel=LOAD_PANEL,
+                coords=coords,
+                name="load_dy",
+                first=first,
             )
 
     def _begin_panel(self, step: Step) -> Iterator[Instruction]:
@@ -105,7 +122,9 @@ class DxProgram:
             return
         staged = "dx_out" in self.core.rings
         held = self.core.rings["dx_out"][step.ordinal] if staged else total.buffer
-        yield from load_box(held, kernel.tensors.dx, *self._dx_box(panel), channel=LOAD_PANEL, coords=coords, name="load_dx")
+        yield from load_box(
+            held, kernel.tensors.dx, *self._dx_box(panel), channel=LOAD_PANEL, coords=coords, name="load_dx"
+        )
         if staged:
             yield Cast(total, held.dense(total.shape), coords=coords)
 
@@ -117,7 +136,7 @@ class DxProgram:
         return start, (panel.nb, 1, panel.hb, panel.wb, panel.gb * panel.cb)
 
     def _store_panel(self, step: Step) -> Iterator[Instruction]:
-        """dx is complete: round it once and send it out."""
+        """Dx is complete: round it once and send it out."""
         panel = step.tile.panel
         source, coords = self._dx(panel, step.ordinal), self._coords(panel)
         local = source.buffer
@@ -140,7 +159,9 @@ class DxProgram:
             source, frame = self.core.rings["w_all"][0], (g.cout, g.taps, g.cig)
         coords = self._coords(panel, plan.block.tap, plan.block.k)
         local = self.core.rings["weights"][step.ordinal]
-        return load_box(local, source, start, plan.size, channel=LOAD_WEIGHTS, coords=coords, name="load_w", frame=frame)
+        return load_box(
+            local, source, start, plan.size, channel=LOAD_WEIGHTS, coords=coords, name="load_w", frame=frame
+        )
 
     def _load_rows(self, step: Step) -> Iterable[Instruction]:
         """Rows of dy into SM: [m, k], or [m, groups, k]."""
@@ -151,9 +172,13 @@ class DxProgram:
         source, frame, place = self._dy_source(step.up.up, chunk)
         coords = self._coords(work.panel, block.tap, block.k, chunk.oh)
         local = self.core.rings["dy_rows"][step.ordinal]
-        return load_box(local, source, place, chunk.size, channel=LOAD_ROWS, coords=coords, name="load_rows", frame=frame)
+        return load_box(
+            local, source, place, chunk.size, channel=LOAD_ROWS, coords=coords, name="load_rows", frame=frame
+        )
 
-    def _dy_source(self, panel_step: Step, chunk: ChunkPlan) -> tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]:
+    def _dy_source(
+        self, panel_step: Step, chunk: ChunkPlan
+    ) -> tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]:
         """(buffer, its frame, first index) of a chunk's rows of dy: in the panel that GSM holds, or in DDR."""
         work: Work = panel_step.tile
         if self.tiling.dy_in_gsm:

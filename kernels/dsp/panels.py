@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kernels.dsp.geometry import Block, Chunk, Geometry, Panel, Span, chunks, dy_hull, kernel_rows, output_columns, pieces
+from kernels.dsp.geometry import (
+    Block,
+    Chunk,
+    Geometry,
+    Panel,
+    Span,
+    chunks,
+    dy_hull,
+    kernel_rows,
+    output_columns,
+    pieces,
+)
 from kernels.dsp.tiling import DxTiling
 from simulator.instructions import Parts
 
@@ -55,9 +66,9 @@ class BlockPlan:
 
 @dataclass(frozen=True, slots=True)
 class PanelPlan:
-    """The dy of a panel, [images, planes, rows, columns, Cout of its groups] at `corner` of (od, oh, ow), and its blocks.
+    """The dy of a panel and its blocks of columns.
 
-    A panel that no output reaches has no frame, and no products.
+    `frame` is dy's shape, [images, planes, rows, columns, Cout of its groups], at `corner` of (od, oh, ow). A panel that no output reaches has no frame, and no products.
     """
 
     frame: tuple[int, ...] | None
@@ -66,7 +77,9 @@ class PanelPlan:
 
     def shape(self) -> tuple[object, ...]:
         """What the cost of the panel's instructions depends on, beside the size of dx."""
-        return self.frame, tuple((b.size, tuple((c.size, c.runs, c.positions, c.place) for c in b.chunks)) for b in self.blocks)
+        return self.frame, tuple(
+            (b.size, tuple((c.size, c.runs, c.positions, c.place) for c in b.chunks)) for b in self.blocks
+        )
 
 
 @lru_cache(maxsize=64)
@@ -105,7 +118,9 @@ class Planner:
         g = self._geometry
         hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb))
         if hull is None or g.cog == 0:
-            return PanelPlan(None, (0, 0, 0), (BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ()),))
+            return PanelPlan(
+                None, (0, 0, 0), (BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ()),)
+            )
         corner = (hull[0], hull[2], hull[4])
         frame = (panel.nb, hull[1], hull[3], hull[5], panel.gb * g.cog)
         blocks = self._row_blocks(panel) if self._tiling.column == "rows" else self._tap_blocks(panel)
@@ -157,7 +172,7 @@ _NO_CHUNK = ChunkPlan(0, (), (), (), (), 0, 0, 0)
 
 
 def scatter(g: Geometry, panel: Panel, block: Block, chunk: Chunk) -> tuple[Parts, int, int]:
-    """For each tap, the rows and columns of a chunk that fall into the panel, as index pairs; loops and positions added."""
+    """Index pairs for what of a chunk falls into the panel, tap by tap; the loops and positions that are added."""
     span = chunk.span
     parts, runs, positions = [], 0, 0
     images = slice(chunk.i, chunk.i + chunk.ib)

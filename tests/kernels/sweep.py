@@ -31,7 +31,11 @@ def plain_cases() -> tuple[Case, ...]:
     for table in ("networks", "edge_shapes", "edge_regressions", "bugs_open"):
         for case in load_cases(table):
             shape = case.shape
-            if shape.ndim != 2 or shape.transposed or (table == "bugs_open" and case.op not in ("dgrad", "all")):
+            if (
+                shape.ndim != 2
+                or shape.transposed
+                or (table == "bugs_open" and case.op not in ("dgrad", "all"))
+            ):
                 continue
             if table == "edge_shapes" and shape.useful_macs >= LARGEST_EDGE_MACS:
                 continue
@@ -51,7 +55,7 @@ def sample(count: int, most_macs: float) -> list[Case]:
 
 
 def check_integers(shape: ConvShape, dtype: str, **options: object) -> None:
-    """dx of integer data is the reference, rounded once where it does not fit the type."""
+    """Dx of integer data is the reference, rounded once where it does not fit the type."""
     terms = shape.taps * shape.cout // shape.groups
     made = random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, named(dtype), 1, True, terms)
     run = conv_backward(made["dy"], made["w"], shape=shape, target="mt7004", **options)  # type: ignore[arg-type]  # options of the call
@@ -61,7 +65,7 @@ def check_integers(shape: ConvShape, dtype: str, **options: object) -> None:
 
 
 def check_random(shape: ConvShape, dtype: str, **options: object) -> None:
-    """dx of random data is within the bound of rounding."""
+    """Dx of random data is within the bound of rounding."""
     made = random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, named(dtype), 2, False, 1)
     run = conv_backward(made["dy"], made["w"], shape=shape, target="mt7004", **options)  # type: ignore[arg-type]  # options of the call
     found = check_conv_backward(run, shape, made["dy"], made["w"])["dx"]

@@ -115,7 +115,7 @@ def test_pyplot_is_never_loaded(tmp_path: Path) -> None:
         "import sys; from reports.report import report; assert 'matplotlib' not in sys.modules;"
         f"report({str(tmp_path)!r}); print('matplotlib.pyplot' in sys.modules)"
     )
-    done = subprocess.run(  # noqa: S603  (our own interpreter and code)
+    done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={"PYTHONPATH": ":".join(sys.path), "HOME": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)},
         capture_output=True,
