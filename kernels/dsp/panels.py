@@ -68,7 +68,8 @@ class BlockPlan:
 class PanelPlan:
     """The dy of a panel and its blocks of columns.
 
-    `frame` is dy's shape, [images, planes, rows, columns, Cout of its groups], at `corner` of (od, oh, ow). A panel that no output reaches has no frame, and no products.
+    `frame` is dy's shape, [images, planes, rows, columns, Cout of its groups], at `corner` of (od, oh, ow).
+    A panel that no output reaches has no frame, and no products.
     """
 
     frame: tuple[int, ...] | None
