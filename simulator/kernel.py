@@ -121,3 +121,17 @@ class HasValues(Protocol):
         Loads, stores and barriers are those of `program`; a step may do what a whole loop of products does. The result
         is that of the instructions, but for the order in which BLAS sums a product.
         """
+
+
+@runtime_checkable
+class HasOrigins(Protocol):
+    """A kernel whose cores of one class differ in the coordinates of their tiles.
+
+    Without it, cores of a kernel that has coordinates are simulated one by one.
+    """
+
+    def origins(self, rank: int, count: int) -> Sequence[tuple[int, ...]]:
+        """The coordinates of a core's tiles, in order, on the first of the kernel's axes.
+
+        Coordinates on the axes behind them are relative to the tile, and equal for the cores of a class.
+        """

@@ -9,7 +9,7 @@ from typing import Literal
 import simpy
 
 from simulator.errors import ProgramError
-from simulator.kernel import Core, HasValues, Kernel, Space
+from simulator.kernel import Core, HasOrigins, HasValues, Kernel, Space
 from simulator.memories import Buffer, Memory
 from simulator.model import CoreClass, LaunchModel
 from simulator.numerics import DType
@@ -133,11 +133,12 @@ class Machine:
     def _members(self, kernel: Kernel) -> list[tuple[int, ...]]:
         """Cores of equal programs, in the order of their first core."""
         count = len(self.cores)
+        fold = self.checks.fold and (not kernel.axes or isinstance(kernel, HasOrigins))
         groups: dict[Hashable, list[int]] = {}
         for rank, index in enumerate(self.cores):
             key = kernel.core_class(rank, count)
             if key is not None:
-                groups.setdefault(key if self.checks.fold else (key, rank), []).append(index)
+                groups.setdefault(key if fold else (key, rank), []).append(index)
         return [tuple(group) for group in groups.values()]
 
     def _simulate(self, kernel: Kernel, classes: list[CoreClass]) -> LaunchRecord:
@@ -147,11 +148,17 @@ class Machine:
         self._model = LaunchModel(simpy.Environment(initial_time=begin), self.target, self._lanes, classes)
         end = max(begin, self._model.run())
         record = LaunchRecord(name=kernel.name, kind=kernel.kind, start=self.cycles, end=end, cores=active)
-        self._recorder.add(len(self.launches), self._model, classes, kernel.axes)
+        origins = self._origins(kernel, classes) if isinstance(kernel, HasOrigins) else {}
+        self._recorder.add(len(self.launches), self._model, classes, kernel.axes, origins)
         self.launches.append(record)
         self.cycles = end
         self.macs += sum(c.program.macs * len(c.cores) for c in classes)
         return record
+
+    def _origins(self, kernel: HasOrigins, classes: list[CoreClass]) -> dict[int, Sequence[tuple[int, ...]]]:
+        """The tiles' coordinates of each core that shares a class."""
+        shared = [core for c in classes if len(c.cores) > 1 for core in c.cores]
+        return {core: kernel.origins(self.cores.index(core), len(self.cores)) for core in shared}
 
     def _values(self, kernel: Kernel, cores: dict[int, Core], classes: list[CoreClass]) -> None:
         if not (self.numerics or self.checks.races):

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from kernels.dsp.dx_program import DxProgram
+from kernels.dsp.dx_program import DxProgram, origin
 from kernels.dsp.geometry import Geometry, Panel, pieces
 from kernels.dsp.panels import PanelPlan, planner
 from kernels.dsp.shares import cooperative, panels
@@ -88,6 +88,10 @@ class ConvDx:
         alone = [self.cuts(work, rank, count) for work in distinct(mine)] if self.together else []
         cuts = tuple(tuple(rows for _, _, rows in cut) for cut in alone)
         return (self.weight_part(rank, count)[1], cuts, tuple(self.work_class(work) for work in mine))
+
+    def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
+        """(n, d, h, w, c) of a core's panels; the taps, Cout and output rows of a panel's products are relative to it."""
+        return [origin(self.geometry, work.panel) for work in self.work(rank, count)]
 
     def work_class(self, work: Work) -> Hashable:
         """Equal for panels whose instructions cost the same."""

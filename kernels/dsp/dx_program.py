@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kernels.dsp.columns import AXES, Columns
-from kernels.dsp.geometry import Panel
+from kernels.dsp.geometry import Geometry, Panel
 from kernels.dsp.panels import BlockPlan, ChunkPlan
 from simulator.boxes import load_box, store_box
 from simulator.instructions import Barrier, Cast, Copy, Fill, Instruction, MatmulInto
@@ -22,6 +22,11 @@ LOAD_ROWS, LOAD_WEIGHTS, LOAD_PANEL, STORE = range(4)
 
 GSM_WEIGHTS, PANEL, REUSE = range(3)
 """Barriers: weights are in GSM; a dy panel that all cores loaded is there; its buffer is free again."""
+
+
+def origin(geometry: Geometry, panel: Panel) -> tuple[int, ...]:
+    """The first image, plane, row, column and channel of a panel."""
+    return (panel.n, panel.d, panel.h, panel.w, panel.g * geometry.cig + panel.c)
 
 
 class DxProgram:
@@ -83,7 +88,7 @@ class DxProgram:
             yield from load_box(held, kernel.tensors.w, start, size, channel=LOAD_WEIGHTS, name="load_w")
 
     def _coords(self, panel: Panel, tap: int = -1, k: int = -1, o: int = -1) -> tuple[int, ...]:
-        return (panel.n, panel.d, panel.h, panel.w, panel.g * self.geometry.cig + panel.c, tap, k, o)
+        return (*origin(self.geometry, panel), tap, k, o)
 
     def _load_panel(self, step: Step) -> Iterator[Instruction]:
         """The dy that a panel reads, into GSM: whole, or this core's part of it."""
@@ -170,7 +175,7 @@ class DxProgram:
             return ()
         work, block = step.up.up.tile, step.up.tile.block
         source, frame, place = self._dy_source(step.up.up, chunk)
-        coords = self._coords(work.panel, block.tap, block.k, chunk.oh)
+        coords = self._coords(work.panel, block.tap, block.k, chunk.place[2])
         local = self.core.rings["dy_rows"][step.ordinal]
         return load_box(
             local, source, place, chunk.size, channel=LOAD_ROWS, coords=coords, name="load_rows", frame=frame
@@ -210,7 +215,7 @@ class DxProgram:
         rows = self.core.rings["dy_rows"][step.ordinal].dense(shape)
         weights = self._weights(panel, plan, step.up.ordinal)
         total = self._dx(panel, step.up.up.ordinal)
-        coords = self._coords(panel, block.tap, block.k, chunk.oh)
+        coords = self._coords(panel, block.tap, block.k, chunk.place[2])
         return self.columns.add(self.core, plan, chunk, rows, weights, total, step.ordinal, coords)
 
     def _weights(self, panel: Panel, plan: BlockPlan, ordinal: int) -> View:

@@ -34,7 +34,6 @@ class ChunkPlan:
         seen: the columns as [groups, images, rows, columns, taps, channels].
         parts: index pairs into dx [images, rows, columns, groups, channels] and into the columns.
         runs, positions: loops of the col2im, and positions that it adds.
-        oh: first output row, for the trace.
     """
 
     m: int
@@ -44,7 +43,6 @@ class ChunkPlan:
     parts: Parts
     runs: int
     positions: int
-    oh: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +164,10 @@ class Planner:
         size = (chunk.ib, 1, span.rows, span.cols, block.kb if panel.gb == 1 else panel.gb * block.kb)
         seen = (panel.gb, chunk.ib, span.rows, span.cols, block.taps, block.cb)
         parts, runs, positions = scatter(self._geometry, panel, block, chunk)
-        return ChunkPlan(chunk.ib * span.rows * span.cols, place, size, seen, parts, runs, positions, span.oh)
+        return ChunkPlan(chunk.ib * span.rows * span.cols, place, size, seen, parts, runs, positions)
 
 
-_NO_CHUNK = ChunkPlan(0, (), (), (), (), 0, 0, 0)
+_NO_CHUNK = ChunkPlan(0, (), (), (), (), 0, 0)
 
 
 def scatter(g: Geometry, panel: Panel, block: Block, chunk: Chunk) -> tuple[Parts, int, int]:

@@ -55,6 +55,10 @@ class Reorder:
         mine = self.tiles(rank, count)
         return tuple((kb, cb) for _, kb, _, cb in mine) if mine else None
 
+    def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
+        """(output channel, input channel) at which a core's pieces begin."""
+        return [(k, c) for k, _, c, _ in self.tiles(rank, count)]
+
     def setup(self, space: Space) -> None:
         """Two buffers in and two out."""
         every = [tile for core in space.cores for tile in self.tiles(core.rank, core.count)]
