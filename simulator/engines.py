@@ -207,7 +207,7 @@ class CoreState:
 
     def _may_start(self, lane: Lane, entry: int, now: int) -> bool:
         program = self.program
-        if lane.front >= 0 or (lane.back >= 0 and not program.cost[entry].overlap):
+        if lane.front >= 0 or (lane.back >= 0 and not self._overlaps(lane.back, entry)):
             return False
         need = program.need[entry]
         if need:
@@ -217,6 +217,11 @@ class CoreState:
             if self.model.flag_latency and not self._flags_landed(need, now):
                 return False
         return program.kind[entry] != FLAG_WAIT or self.model.flag_is_up(program.key[entry], self)
+
+    def _overlaps(self, running: int, entry: int) -> bool:
+        """Whether the start-up of a copy may run beside what is on its engine: the stream of a copy, not a flag."""
+        cost = self.program.cost
+        return cost[entry].overlap and bool(cost[running].path)
 
     def _flags_landed(self, need: dict[int, int], now: int) -> bool:
         landed = self._last_end(need)[0] + self.model.flag_latency
