@@ -13,7 +13,7 @@ from simulator.errors import DeadlockError, ProgramError
 from simulator.events import ENDS, STARTS, Alarm
 from simulator.instructions import Cost
 from simulator.links import UNIT, SharedLink
-from simulator.program import BARRIER, SCALAR, Lanes, Program
+from simulator.program import FLAG_WAIT, Lanes, Program
 from targets.schema import Target
 
 
@@ -133,16 +133,18 @@ class LaunchModel:
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
         """A core (and its equals) has come to a barrier."""
-        program = core.program
-        key = program.key[entry]
-        expected = len(program.cores.get(entry, ())) or self.core_count
+        members = core.program.cores.get(entry)
+        key = (core.program.key[entry], members)
+        if members is not None and core.index not in members:
+            raise ProgramError("a core at a barrier of others", where=f"barrier {key[0]}", got=core.index, limit=members)
+        expected = self.core_count if members is None else len(members)
         gathering = self._barriers.setdefault(key, _Gathering())
         gathering.entries.append((core, now))
         gathering.count += core.weight
         if now > gathering.latest or core.index < gathering.last_core:
             gathering.latest, gathering.last_core = now, core.index
         if gathering.count > expected:
-            raise ProgramError("more cores at a barrier than it has", where=f"barrier {key}", limit=str(expected))
+            raise ProgramError("more cores at a barrier than it has", where=f"barrier {key[0]}", limit=str(expected))
         if gathering.count == expected:
             del self._barriers[key]
             sync = self.target.sync
@@ -177,15 +179,16 @@ class LaunchModel:
         who = f"core {core.index}"
         program = core.program
         if core.arrived >= 0:
-            key = program.key[core.arrived]
-            here = self._barriers.get(key, _Gathering())
+            key, members = program.key[core.arrived], program.cores.get(core.arrived)
+            here = self._barriers.get((key, members), _Gathering())
             return (
                 f"{who} SCALAR waits at barrier {key} since cycle {core.since}"
-                f" ({here.count} of {len(program.cores.get(core.arrived, ())) or self.core_count} cores are there)"
+                f" ({here.count} of {self.core_count if members is None else len(members)} cores are there)"
             )
-        for lane in core.lanes[SCALAR + 1 :]:
-            if lane.queue:
-                return f"{who} {_lane_complaint(core, lane)}"
+        waiting = [lane for lane in core.lanes if lane.queue]
+        if waiting:
+            lane = min(waiting, key=lambda each: program.kind[each.queue[0]] != FLAG_WAIT)
+            return f"{who} {_lane_complaint(core, lane)}"
         return f"{who} SCALAR stands at entry {core.pc} of {len(program)} since cycle {core.since}"
 
 
@@ -198,6 +201,6 @@ def _lane_complaint(core: CoreState, lane: Lane) -> str:
     program, entry = core.program, lane.queue[0]
     name = core.model.lane_names[lane.index]
     since = f"since cycle {max(core.issued[entry], lane.free_since)}"
-    if entry in program.key and program.kind[entry] != BARRIER:
+    if program.kind[entry] == FLAG_WAIT:
         return f"{name} waits for flag {program.key[entry]} {since}"
     return f"{name} waits with {program.name[entry]} {since}"
