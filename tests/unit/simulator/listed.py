@@ -66,7 +66,7 @@ class ListKernel:
         self.name = name
         self.kind = kind
 
-    def core_class(self, rank: int, count: int) -> Hashable | None:
+    def core_class(self, rank: int, count: int) -> Hashable | None:  # noqa: ARG002  (as kernels have it)
         """Each core for itself, unless told otherwise."""
         return self._classes(rank)
 

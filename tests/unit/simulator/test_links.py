@@ -1,6 +1,7 @@
-"""Shared links: max-min fair division in integers, with ports, costs, bursts and capacities that grow with the cores.
+"""Shared links: max-min fair division in integers, ports, costs, bursts and capacities that grow.
 
-Timelines are computed by hand. In those of machines nothing but streams and fills takes time, unless a test says so.
+Timelines are computed by hand. In those of machines nothing but streams and fills takes time, unless a test
+says so.
 """
 
 from collections.abc import Iterator
@@ -30,9 +31,12 @@ def ends(link: SharedLink, joins: list[tuple[int, Flow]]) -> list[int]:
 
 
 def test_three_flows_share_a_link() -> None:
-    """17.75 bytes a cycle: two flows get 8.875 each and have 645 bytes left at 40; three get floor(17.75 x 2^16 / 3) =
-    387,754 units (5.9167) each: 645 bytes take 109.01 cycles, so both end at 150. The third has then 349.2 bytes left and
-    the port's 16 bytes a cycle: 21.8 cycles, to 172."""
+    """Three flows of 1,000 bytes that start at 0, 0 and 40 end at 150, 150 and 172.
+
+    The link has 17.75 bytes a cycle: two flows get 8.875 each and have 645 bytes left at 40; three get
+    floor(17.75 x 2^16 / 3) = 387,754 units (5.9167) each: 645 bytes take 109.01 cycles, so both end at 150.
+    The third has then 349.2 bytes left and the port's 16 bytes a cycle: 21.8 cycles, to 172.
+    """
     rate, port = int(17.75 * UNIT), 16 * UNIT
     flows = [Flow(1000 * UNIT, core, port) for core in range(3)]
     assert ends(SharedLink("ddr", rate), list(zip((0, 0, 40), flows, strict=True))) == [150, 150, 172]
@@ -55,9 +59,12 @@ def test_three_cores_share_a_link() -> None:
 
 
 def test_unequal_caps_are_filled_round_by_round() -> None:
-    """A link of 10, ports of 2, 3.5 and 10. Fair is 3.33: the first takes its 2; fair is then 4: the second takes 3.5; the
-    third gets 4.5. The first's 40 bytes end at 20 (the second has had 70 of 84, the third 90 of 180); then fair is 5: 3.5
-    and 6.5, the second ends 4 cycles later (the third has had 116); its last 64 bytes at 10 take 6.4 cycles, to 31."""
+    """A link of 10, ports of 2, 3.5 and 10.
+
+    Fair is 3.33: the first takes its 2; fair is then 4: the second takes 3.5; the third gets 4.5. The first's
+    40 bytes end at 20 (the second has had 70 of 84, the third 90 of 180); then fair is 5: 3.5 and 6.5, the
+    second ends 4 cycles later (the third has had 116); its last 64 bytes at 10 take 6.4 cycles, to 31.
+    """
     ports = {
         "port.load.bytes_per_cycle": 2,
         "port.store.bytes_per_cycle": 3.5,
@@ -221,8 +228,11 @@ def crowds(draw: st.DrawFn) -> tuple[int, list[Flow]]:
 
 @given(crowds())
 def test_a_link_divides_max_min_fairly(crowd: tuple[int, list[Flow]]) -> None:
-    """No more than the link has, nobody above its part of its port, who is below it has the largest rate, and less is
-    left over than one unit a flow, unless all have what their ports allow."""
+    """Shares sum up to no more than the link, and nobody gets more than its part of its port.
+
+    Who gets less than that has the largest rate, and less is left over than one unit a flow, unless all have
+    what their ports allow.
+    """
     rate, flows = crowd
     link = SharedLink("ddr", rate)
     for flow in flows:
@@ -240,8 +250,10 @@ def test_a_link_divides_max_min_fairly(crowd: tuple[int, list[Flow]]) -> None:
 
 @given(crowds(), st.data())
 def test_every_flow_carries_its_bytes(crowd: tuple[int, list[Flow]], data: st.DataObject) -> None:
-    """Whatever joins when: no flow ends before its port or the link could have carried it, and the link is never late by
-    more than a cycle and the floors for each change of shares."""
+    """Whatever joins when, no flow ends before its port or the link could have carried it.
+
+    The link is never late by more than a cycle and the floors for each change of shares.
+    """
     rate, flows = crowd
     starts = [data.draw(st.integers(0, 60)) for _ in flows]
     units = [flow.left for flow in flows]

@@ -1,7 +1,8 @@
 """Timelines of one core, computed by hand: issue, queues, start-ups, rings of buffers.
 
-A copy of 25 elements is 100 bytes: 5 cycles of start-up and 10 of stream. A product of k elements takes k cycles, a fill
-of n elements n cycles. An issue takes 1 cycle and comes before the instruction enters its queue.
+A copy of 25 elements is 100 bytes: 5 cycles of start-up and 10 of stream. A product of k elements takes k
+cycles, a fill of n elements n cycles. An issue takes 1 cycle and comes before the instruction enters its
+queue.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ def loads(bench: Bench, *counts: int, then: int = 0) -> Timeline:
 
 
 def test_an_engine_works_in_order() -> None:
-    """Copies of 100, 40 and 4 bytes are issued at 1, 2, 3 and last 5 + 10, 5 + 4 and 5 + 1 (0.4 rounded up)."""
+    """Copies of 100, 40, 4 bytes are issued at 1, 2, 3 and last 5 + 10, 5 + 4 and 5 + 1 (0.4 rounded up)."""
     assert loads(Bench(), 25, 10, 1) == [
         (1, 16, "DMA0", "load 0"),
         (16, 25, "DMA0", "load 1"),
@@ -49,7 +50,7 @@ def test_an_engine_works_in_order() -> None:
 
 
 def test_two_engines_overlap() -> None:
-    """The fill (issued at 2) runs beside the load; the store is issued when the VPU lets the scalar unit go, at 22 + 1."""
+    """The fill (issued at 2) runs beside the load; the store is issued when the VPU has ended, at 22 + 1."""
     bench = Bench()
     x, y = bench.tensor("x", 25), bench.tensor("y", 20)
 
@@ -66,8 +67,11 @@ def test_two_engines_overlap() -> None:
 
 
 def test_two_channels_share_the_port_of_their_core() -> None:
-    """Streams begin at 6 and 7. The first has 10 bytes alone, then both have 5: 90 left take 18 cycles, to 25; the second
-    has then had 90, and its last 10 take a cycle. The link of 100 would carry both at once."""
+    """Streams begin at 6 and 7.
+
+    The first has 10 bytes alone, then both have 5: 90 left take 18 cycles, to 25; the second has then had 90,
+    and its last 10 take a cycle. The link of 100 would carry both at once.
+    """
     bench = Bench(overrides={"link.ddr.bytes_per_cycle": 100})
     x = bench.tensor("x", 50)
 
@@ -82,7 +86,7 @@ def test_two_channels_share_the_port_of_their_core() -> None:
 
 
 def tiles(depth: int) -> Timeline:
-    """Four tiles of one load and one product, with a ring of so many buffers and loads as far ahead as it allows."""
+    """Four tiles of a load and a product, with so many buffers and loads as far ahead as they allow."""
     bench = Bench()
     x = bench.tensor("x", 100)
 
@@ -113,8 +117,10 @@ def test_a_ring_of_one_buffer_overlaps_nothing() -> None:
 
 
 def test_a_ring_of_two_buffers_loads_the_next_tile_meanwhile() -> None:
-    """Load t + 1 goes before product t: each product but the last costs 25 and two issues. Load 2 may overwrite buffer 0
-    from 41 on and is issued at 42."""
+    """Load t + 1 goes before product t: each product but the last costs 25 and two issues.
+
+    Load 2 may overwrite buffer 0 from 41 on and is issued at 42.
+    """
     assert tiles(2) == [
         (1, 16, "DMA0", "load"),
         (16, 41, "VPU", "matmul"),
@@ -142,8 +148,11 @@ def test_a_ring_of_three_buffers_loads_two_tiles_ahead() -> None:
 
 
 def test_a_full_queue_stalls_the_issue() -> None:
-    """Two loads may wait. The fourth is issued one cycle after the second starts at 16, the fifth one after the third
-    starts at 31, and the fill after that."""
+    """Two loads may wait.
+
+    The fourth is issued one cycle after the second starts at 16, the fifth one after the third starts at 31,
+    and the fill after that.
+    """
     assert loads(Bench(overrides={"engine.dma.queue_depth": 2}), 25, 25, 25, 25, 25, then=5) == [
         (1, 16, "DMA0", "load 0"),
         (16, 31, "DMA0", "load 1"),
@@ -164,7 +173,7 @@ def test_a_blocking_engine_holds_the_scalar_unit() -> None:
 
 
 def test_a_queued_vector_unit_lets_the_scalar_unit_go_on() -> None:
-    """Three fills of one engine: issued at 1, 2, 3, one after the other; the load behind them is issued at 4."""
+    """Three fills are issued at 1, 2 and 3 and run one after the other; the load is issued at 4."""
     bench = Bench(overrides={"engine.vpu.issue": "queued"})
     x = bench.tensor("x", 25)
 
@@ -182,7 +191,10 @@ def test_a_queued_vector_unit_lets_the_scalar_unit_go_on() -> None:
 
 
 def test_start_ups_run_during_the_stream_before() -> None:
-    """Load 0 streams from 6 to 16; load 1 starts up from 6 and streams from 16; load 2 starts up when load 1 streams."""
+    """Load 0 streams from 6 to 16.
+
+    Load 1 starts up from 6 and streams from 16; load 2 starts up when load 1 streams.
+    """
     assert loads(Bench(overrides=OVERLAP), 25, 25, 25) == [
         (1, 16, "DMA0", "load 0"),
         (6, 26, "DMA0", "load 1"),
@@ -209,7 +221,10 @@ def test_a_copy_lasts_at_least_the_floor_of_its_path(floor: int, ends: tuple[int
 
 
 def test_a_floor_holds_the_stream_behind_it() -> None:
-    """The floor keeps load 0 until 1 + 20; load 1, started up from 6, streams from 21 to 31, past its own floor of 26."""
+    """The floor keeps load 0 until 1 + 20.
+
+    Load 1 starts up from 6 and streams from 21, past its floor of 26.
+    """
     assert loads(Bench(overrides={**OVERLAP, "path.ddr->am.floor_cycles": 20}), 25, 25) == [
         (1, 21, "DMA0", "load 0"),
         (6, 31, "DMA0", "load 1"),
@@ -235,8 +250,10 @@ STORE_FIRST_FIVE_COLUMNS = ((0, 0), (5, 5))
 def test_only_ranges_that_overlap_in_ddr_order_two_channels(
     first: str, start: tuple[int, int], size: tuple[int, int], waits: bool
 ) -> None:
-    """A load after a store (or before it) of another part of a tensor is issued at 2 and runs at once; where they share an
-    element it waits until 16. Ports and link carry both at full rate."""
+    """A load and a store that share an element wait for each other.
+
+    The second is issued at 2 and runs at once or waits until 16. Ports and link carry both at full rate.
+    """
     bench = Bench(overrides={"link.ddr.bytes_per_cycle": 20})
     x = bench.tensor("x", 10, 10)
 
@@ -260,8 +277,11 @@ def test_only_ranges_that_overlap_in_ddr_order_two_channels(
 
 @pytest.mark.parametrize(("start", "waits"), [(24, True), (25, False)])
 def test_two_writes_of_one_place_stay_in_order(start: int, waits: bool) -> None:
-    """Write after write: the second store of an element waits for the first, on another channel too; both share the port
-    (5 bytes each) where they do not wait: streams from 6 and 7, as in the test of the port."""
+    """The second store of an element waits for the first, on another channel too.
+
+    Both share the port (5 bytes each) where they do not wait: streams from 6 and 7, as in the test of the
+    port.
+    """
     bench = Bench()
     x = bench.tensor("x", 50)
 

@@ -24,7 +24,8 @@ AM = Local("a"), Local("b", 100)
 
 def test_a_launch_costs_by_its_kind_and_its_cores() -> None:
     """Kind "default" costs 100 and 10 a core, "clear" 50 and none: the programs of three launches begin at 120 (2 cores),
-    136 + 50 and 207 + 110 (1 core)."""
+    136 + 50 and 207 + 110 (1 core).
+    """
     overrides = {
         "launch.default.cycles": 100,
         "launch.default.cycles_per_core": 10,
@@ -61,14 +62,17 @@ def test_a_launch_costs_by_its_kind_and_its_cores() -> None:
 def test_a_launch_without_work_costs_its_start() -> None:
     """No core has an instruction: the launch ends where its programs would begin."""
     bench = Bench(2, {"launch.default.cycles": 100, "launch.default.cycles_per_core": 10})
-    bench.run(lambda core: ())
+    bench.run(lambda _: ())
     assert bench.machine.cycles == 120
 
 
 def test_a_barrier_opens_after_the_last_arrival() -> None:
-    """Core 0 comes at 1. Core 1 is late: its fill lasts from 1 to 21, and one issue. Core 2 issues its barrier at 2 and
-    arrives at 16, when its store has ended; core 3's fill does not touch shared memory, but blocks: 6 + 1. The barrier
-    opens at 22 + 10, and what follows is issued at 33."""
+    """Core 0 comes at 1.
+
+    Core 1 is late: its fill lasts from 1 to 21, and one issue. Core 2 issues its barrier at 2 and arrives at
+    16, when its store has ended; core 3's fill does not touch shared memory, but blocks: 6 + 1. The barrier
+    opens at 22 + 10, and what follows is issued at 33.
+    """
     bench = Bench(4)
     y = bench.tensor("y", 25)
 
@@ -91,7 +95,10 @@ def test_a_barrier_opens_after_the_last_arrival() -> None:
 
 
 def test_work_in_private_memory_does_not_delay_an_arrival() -> None:
-    """With a queued vector unit, a fill of 100 goes on while the core arrives at 2; the next one queues behind it."""
+    """With a queued vector unit, a fill of 100 goes on while the core arrives at 2.
+
+    The next one queues behind it.
+    """
     bench = Bench(2, {"engine.vpu.issue": "queued"})
 
     def program(core: Core) -> Iterator[Instruction]:
@@ -111,14 +118,17 @@ def test_work_in_private_memory_does_not_delay_an_arrival() -> None:
 def test_a_barrier_may_cost_more_with_more_cores(cores: int, latency: int) -> None:
     """10 cycles, and 3 for each core."""
     bench = Bench(cores, {"sync.barrier_cycles_per_core": 3})
-    trace = bench.run(lambda core: [Barrier()])
+    trace = bench.run(lambda _: [Barrier()])
     assert {tuple(trace.timeline(core)) for core in range(cores)} == {
         ((1, 1 + latency, "SCALAR", "barrier"),)
     }
 
 
 def test_barriers_of_some_of_the_cores() -> None:
-    """Cores 0 and 1 meet at 6 + 16, cores 2 and 3 at 31 + 16, at barriers of one number; a barrier of all comes after."""
+    """Cores 0 and 1 meet at 6 + 16, cores 2 and 3 at 31 + 16, at barriers of one number.
+
+    A barrier of all comes after.
+    """
     bench = Bench(4, {"sync.barrier_cycles_per_core": 3})
 
     def program(core: Core) -> Iterator[Instruction]:
@@ -139,7 +149,7 @@ def test_barriers_of_some_of_the_cores() -> None:
 def test_a_core_at_a_barrier_of_others_is_an_error() -> None:
     """A barrier of cores 0 and 1 never opens for core 2."""
     with pytest.raises(ProgramError, match="barrier 7"):
-        Bench(3).run(lambda core: [Barrier(7, cores=(0, 1))])
+        Bench(3).run(lambda _: [Barrier(7, cores=(0, 1))])
 
 
 def handed_over(wait_after: int, overrides: Overrides = INSTANT) -> list[tuple[int, int, str, str]]:
@@ -178,13 +188,19 @@ def test_a_flag_holds_the_engine_of_another_core(
 
 
 def test_a_start_up_never_runs_during_the_wait_for_a_flag() -> None:
-    """Start-ups overlap the stream of a transfer, and a wait for a flag has none: the load of 5 + 10 begins at 20."""
+    """Start-ups overlap the stream of a transfer, and a wait for a flag has none.
+
+    The load of 5 + 10 begins at 20.
+    """
     overrides = {**INSTANT, "path.ddr->am.overlap": True, "path.ddr->am.start_cycles": 5}
     assert handed_over(0, overrides) == [(10, 20, "DMA0", "wait_flag"), (20, 35, "DMA0", "load")]
 
 
 def test_setting_and_awaiting_cost_issue_cycles() -> None:
-    """Set costs 3, wait 4. Core 0: store issued at 1, set at 4, on the engine at 16. Core 1: wait issued at 4, load at 5."""
+    """Set costs 3, wait 4.
+
+    Core 0: store issued at 1, set at 4, on the engine at 16. Core 1: wait issued at 4, load at 5.
+    """
     bench = Bench(2, {"issue.flag_set_cycles": 3, "issue.flag_wait_cycles": 4})
     x = bench.tensor("x", 25)
 
@@ -252,7 +268,10 @@ def test_a_flag_that_is_never_set_is_a_deadlock() -> None:
 
 
 def test_a_deadlock_names_the_flag_behind_what_depends_on_it() -> None:
-    """The VPU stands with a fill that needs the end of a load behind the wait for a flag: the flag is what is missing."""
+    """The VPU stands with a fill that needs the end of a load behind the wait for a flag.
+
+    The flag is what is missing.
+    """
     bench = Bench(1)
     x = bench.tensor("x", 25)
 
