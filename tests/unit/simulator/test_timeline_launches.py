@@ -23,8 +23,9 @@ AM = Local("a"), Local("b", 100)
 
 
 def test_a_launch_costs_by_its_kind_and_its_cores() -> None:
-    """Kind "default" costs 100 and 10 a core, "clear" 50 and none: the programs of three launches begin at 120 (2 cores),
-    136 + 50 and 207 + 110 (1 core).
+    """Kind "default" costs 100 and 10 a core, "clear" 50 and none.
+
+    The programs of three launches begin at 120 (2 cores), 136 + 50 and 207 + 110 (1 core).
     """
     overrides = {
         "launch.default.cycles": 100,
