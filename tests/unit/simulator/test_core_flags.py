@@ -31,18 +31,18 @@ def costs(set_cycles: int, wait_cycles: int, latency: int = 0) -> Overrides:
 def test_a_flag_costs_a_set_a_wait_and_a_latency() -> None:
     """A load, a product that needs it, and a store that needs the product: two pairs of flags.
 
-    The load is issued at 1, its set at 3; the product at 3 + 3 + 1 = 7. The set ends with the load, at 16; 10 cycles
-    later the product runs, 26 to 51, and blocks. Its set ends at 53, the store is issued at 53 + 3 + 1 = 57, and its
-    flag has come at 63: the load's latency counts from the end of the set, not of the product. The store of one
-    element takes 6.
+    The load is issued at 1, its set at 3; the product at 3 + 3 + 1 = 7. The set ends with the load, at 16; 10
+    cycles later the product runs, 26 to 51, and blocks. Its set ends at 53, the store is issued at 53 + 3 + 1
+    = 57, and its flag has come at 63: the load's latency counts from the end of the set, not of the product.
+    The store of one element takes 6.
     """
     bench = Bench(overrides=costs(2, 3, 10))
-    x = bench.tensor("x", 25)
+    x = bench.tensor("x", 26)
 
     def program(core: Core) -> Iterator[Instruction]:
         yield load(all_of(core, "a"), x.box((0,), (25,)))
         yield product(core, "a")
-        yield store(x.box((0,), (1,)), all_of(core, "o", 1))
+        yield store(x.box((25,), (1,)), all_of(core, "o", 1))
 
     trace = bench.run(program, *BUFFERS)
     assert trace.timeline() == [(1, 16, "DMA0", "load"), (26, 51, "VPU", "matmul"), (63, 69, "DMA1", "store")]
@@ -70,11 +70,11 @@ def test_the_latency_runs_from_the_set_that_is_issued_late() -> None:
 @pytest.mark.parametrize(
     ("order", "issued", "products"),
     [
-        # b is loaded after a: who has awaited it need not await a. Sets: b's (4). Product 1 at 4 + 3 + 1, when b
-        # is there at 31; product 2 at 56 + 1.
+        # b is loaded after a: who has awaited it need not await a. b's set is issued at 4, product 1 at
+        # 4 + 3 + 1 and b is there at 31; product 2 is issued at 56 + 1.
         (("b", "a"), [1, 2, 8, 57], [(31, 56), (57, 82)]),
-        # the other way round each product has its flag. Sets: a's (3), load b at 4, b's set (6); product 1 at 10,
-        # when a is there at 16; product 2 at 41 + 3 + 1.
+        # The other way round each product has its flag: a's set is issued at 3, load b at 4, b's set at 6,
+        # product 1 at 10 and a is there at 16; product 2 is issued at 41 + 3 + 1.
         (("a", "b"), [1, 4, 10, 45], [(16, 41), (45, 70)]),
     ],
 )
@@ -97,7 +97,7 @@ def test_no_flag_where_a_later_one_of_the_pair_was_awaited(
 
 
 def test_one_result_for_two_engines_is_two_flags() -> None:
-    """A fill that two channels store takes two sets (2 x 2 after its end at 6) and a wait for each store.
+    """A fill that two channels store takes two sets (4 cycles from its end at 6), each store a wait.
 
     The stores are issued at 10 + 3 + 1 and 14 + 3 + 1.
     """
@@ -114,10 +114,10 @@ def test_one_result_for_two_engines_is_two_flags() -> None:
 
 @pytest.mark.parametrize(("flags", "issued"), [((0, 0), [1, 2, 8, 9, 10]), ((1, 1), [1, 2, 10, 47, 48])])
 def test_a_wait_takes_a_slot_of_its_queue(flags: tuple[int, int], issued: list[int]) -> None:
-    """A queue of two holds a store and the wait before it, and nothing else while a load of 400 bytes runs to 46.
+    """A queue of two holds a store and its wait, and no more while a load of 400 bytes runs to 46.
 
-    Without flags the fill is issued at 2 and ends at 7, the store is issued at 8, the next load at 9. With flags: the
-    fill's set at 8, wait and store at 10; the load stalls until the store starts at 46.
+    Without flags the fill is issued at 2 and ends at 7, the store is issued at 8, the next load at 9. With
+    flags: the fill's set at 8, wait and store at 10; the load stalls until the store starts at 46.
     """
     bench = Bench(overrides={"engine.dma.queue_depth": 2, **costs(*flags)})
     x = bench.tensor("x", 200)
@@ -136,7 +136,8 @@ def test_a_wait_takes_a_slot_of_its_queue(flags: tuple[int, int], issued: list[i
 def test_a_set_takes_a_slot_of_its_queue(flags: tuple[int, int], issued: list[int]) -> None:
     """A queue of two holds a load and the set behind it while another runs to 46.
 
-    The third load, which nobody awaits, stalls until the second starts; the product follows with its wait: 47 + 1 + 1.
+    The third load, which nobody awaits, stalls until the second starts; the product follows with its wait: 47
+    + 1 + 1.
     """
     bench = Bench(overrides={"engine.dma.queue_depth": 2, **costs(*flags)})
     x = bench.tensor("x", 200)
@@ -153,9 +154,9 @@ def test_a_set_takes_a_slot_of_its_queue(flags: tuple[int, int], issued: list[in
 def test_a_set_is_issued_before_the_queue_of_the_next_instruction_stalls_it() -> None:
     """A set of 5 cycles follows its load at once, whatever the next instruction waits for.
 
-    Stores on channel 1 are issued at 1, 2 and 3 (two may wait) and take 45 cycles each; the load of channel 0 is
-    issued at 4, its set at 9. The fourth store stalls until the second starts at 46 and is issued at 47, the product
-    at 48.
+    Stores on channel 1 are issued at 1, 2 and 3 (two may wait) and take 45 cycles each; the load of channel 0
+    is issued at 4, its set at 9. The fourth store stalls until the second starts at 46 and is issued at 47,
+    the product at 48.
     """
     bench = Bench(overrides={"engine.dma.queue_depth": 2, "link.ddr.bytes_per_cycle": 100, **costs(5, 0)})
     x = bench.tensor("x", 400)
