@@ -111,7 +111,7 @@ class CoreState:
 
     __slots__ = (
         "_alarm", "_set_cycles", "_set_issued", "_slots", "arrived", "blocked", "end", "index", "issued", "lanes",
-        "model", "open_shared", "outstanding", "pc", "program", "ready", "since", "stalled", "start", "touched",
+        "model", "open_shared", "outstanding", "pc", "program", "ready", "since", "stalled", "start", "touched", "turn",
         "waited_reason", "waited_row", "weight",
     )
 
@@ -124,7 +124,7 @@ class CoreState:
         self.lanes = [Lane(self, i, lanes.depth[i], lanes.blocking[i]) for i in range(len(lanes.names))]
         size = len(program)
         self.issued, self.ready, self.start, self.end = [0] * size, [0] * size, [0] * size, [-1] * size
-        self._set_issued = [0] * size
+        self._set_issued, self.turn = [0] * size, [0] * size
         self.waited_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size
         self.pc = self.outstanding = self.open_shared = self._set_cycles = self.since = 0
@@ -268,7 +268,7 @@ class CoreState:
     def ended(self, entry: int, now: int) -> None:
         """An entry has left its engine."""
         program = self.program
-        self.end[entry] = now
+        self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.outstanding -= 1
         if program.kind[entry] == FLAG_SET:
             self.model.raise_flag(program.key[entry], now)
@@ -285,7 +285,7 @@ class CoreState:
         """The barrier opens."""
         entry, self.arrived = self.arrived, -1
         self.ready[entry] = self.start[entry] = arrived
-        self.end[entry] = now
+        self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.lanes[SCALAR].done += 1
         self.waited_reason[entry] = BARRIER_WAIT
         self.pc = entry + 1

@@ -145,7 +145,10 @@ class Machine:
             return
         states = {core.index: core for core in self._model.cores}
         timings = {
-            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end) for c in classes for index in c.cores
+            index: Timing(c.program, state.start, state.end, state.turn)
+            for c in classes
+            for state in [states[c.cores[0]]]
+            for index in c.cores
         }
         programs = {index: kernel.program(cores[index]) for index in timings}
         race = RaceCheck(timings, len(self._lanes.names)) if self.checks.races else None

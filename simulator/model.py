@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import simpy
 
@@ -40,6 +41,7 @@ class LaunchModel:
 
     Attributes:
         blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
+        next_turn: counts the ends of instructions, in the order in which they come.
     """
 
     def __init__(self, env: simpy.Environment, target: Target, lanes: Lanes, classes: Sequence[CoreClass]) -> None:
@@ -61,6 +63,7 @@ class LaunchModel:
         self._flag_waiters: dict[Hashable, list[CoreState]] = {}
         self._barriers: dict[Hashable, _Gathering] = {}
         self.blame: dict[tuple[int, int], tuple[int, int]] = {}
+        self.next_turn = count().__next__
         self.lane_names = lanes.names
         self._touched: list[CoreState] = []
         self._pending_look = False
