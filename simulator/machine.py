@@ -87,7 +87,7 @@ class Machine:
             BoundsError: the address is taken, or outside.
         """
         buffer = self._shared[memory].allocate(
-            name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call"
+            name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
         if values is not None:
             fill_from(buffer, values)
@@ -155,7 +155,7 @@ class Machine:
         execute(timings, programs, self.checks.dma, race.observe if race else None, self.numerics)
 
     def _release(self) -> None:
-        """Kernels' buffers go; tensors in the main memory stay."""
+        """Kernels' buffers go; tensors stay, and all that is in the main memory."""
         for own in self._own.values():
             for memory in own.values():
                 memory.release_all()

@@ -68,6 +68,16 @@ def test_a_shared_memory_is_shared() -> None:
     assert (caught.value.memory, caught.value.free_bytes) == ("gsm", 0)
 
 
+def test_a_tensor_outlives_launches_in_any_shared_memory() -> None:
+    """A launch's buffers in GSM go with it, a tensor there keeps its place."""
+    machine = Bench().machine
+    first = machine.tensor("first", (25,), FP32, memory="gsm")
+    for _ in range(2):
+        machine.launch(ListKernel(lambda _: (), Local("g", 16000, memory="gsm")))
+    second = machine.tensor("second", (25,), FP32, memory="gsm")
+    assert (first.address, second.address) == (0x20000, 0x20080)
+
+
 @pytest.mark.parametrize(
     ("address", "what"), [(0xFFFC0, "outside"), (0x1FFFC0, "outside"), (0x100040, "overlap")]
 )

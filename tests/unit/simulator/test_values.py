@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from simulator.errors import RaceError
-from simulator.instructions import Barrier, FlagSet, FlagWait, Instruction
+from simulator.instructions import Barrier, Fill, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
 from simulator.memories import Buffer
@@ -117,6 +117,22 @@ def test_a_view_that_is_not_contiguous_is_written_where_it_lies() -> None:
     expected[:, 2:4] = 0
     assert y.data is not None
     assert np.array_equal(y.data, expected)
+
+
+def test_a_box_in_another_shape_is_written_or_refused() -> None:
+    """Two columns seen as ten elements in a row: a copy writes them, arithmetic on them raises."""
+    bench = Bench(numerics=True)
+    y = bench.tensor("y", 5, 5)
+    columns = y.box((0, 2), (5, 2), shape=(10,))
+
+    def program(core: Core) -> Iterator[Instruction]:
+        yield fill(core, "a", 10)
+        yield store(columns, all_of(core, "a", 10))
+
+    bench.run(program, *BUFFERS)
+    assert not columns.array().any()
+    with pytest.raises(ValueError, match="read-only"):
+        Fill(columns).execute()
 
 
 @pytest.mark.parametrize("dma", MODES)
