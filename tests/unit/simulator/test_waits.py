@@ -131,6 +131,23 @@ def test_a_barrier_names_the_last_to_come() -> None:
     ]
 
 
+def test_of_cores_that_come_at_once_a_barrier_names_the_first() -> None:
+    """Core 1's store ends at 16, and in the same cycle, after the ends, core 0 issues its barrier: 15 + 1."""
+    bench = Bench(2)
+    y = bench.tensor("y", 25)
+
+    def program(core: Core) -> Iterator[Instruction]:
+        if core.index == 0:
+            yield fill(core, "a", 14)
+        else:
+            yield store(y.box((0,), (25,)), all_of(core, "a"))
+        yield Barrier()
+
+    trace = bench.run(program, *BUFFERS)
+    assert trace["start"].tolist() == [1, 16, 1, 16]
+    assert [row for *_, row in waits(trace)] == [-1, 1, -1, 1]
+
+
 def test_rows_of_a_later_launch_name_rows_of_that_launch() -> None:
     """The same in the second launch, whose rows follow those of the first."""
     bench = Bench(2)
