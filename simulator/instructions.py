@@ -124,7 +124,8 @@ class Copy(Instruction):
         Raises:
             ProgramError: sizes or types differ, or a side is no two-level range.
         """
-        if dst.range.bytes != src.range.bytes or dst.buffer.dtype is not src.buffer.dtype:
+        moved = src.range.rows * src.range.row_bytes
+        if dst.range.rows * dst.range.row_bytes != moved or dst.buffer.dtype is not src.buffer.dtype:
             raise ProgramError(
                 "a copy between unlike ranges",
                 where=f"{src.buffer.name} -> {dst.buffer.name}",
@@ -140,7 +141,7 @@ class Copy(Instruction):
         super().__init__((src,), (dst,), coords, channel)
         self.dst = dst
         self.src = src
-        self.moved = src.range.bytes
+        self.moved = moved
         self.name = name
 
     def signature(self) -> Hashable:

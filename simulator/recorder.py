@@ -38,20 +38,26 @@ Origins = Sequence[tuple[int, ...]]
 """Coordinates of a core's tiles, in order, on the first axes of a kernel."""
 
 
-def _move(part: dict[str, NDArray[Any]], of: Origins, to: Origins) -> None:
-    """Give rows that were recorded for one core's tiles the coordinates of another's."""
-    if not of:
-        return
-    axes = [f"#{axis}" for axis in range(len(of[0]))]
-    rows = np.flatnonzero(part[axes[0]] >= 0)
-    tiles, which = np.unique(
-        np.stack([part[axis][rows] for axis in axes], axis=1), axis=0, return_inverse=True
-    )
-    moved = dict(zip(of, to, strict=True))
-    targets = np.array([moved[tuple(tile)] for tile in tiles.tolist()], "<i4").reshape(-1, len(axes))
-    for place, axis in enumerate(axes):
-        part[axis] = part[axis].copy()
-        part[axis][rows] = targets[which.reshape(-1), place]
+class _Places:
+    """Which tile of a core each row with coordinates belongs to."""
+
+    def __init__(self, part: dict[str, NDArray[Any]], origins: Origins) -> None:
+        """Find the tiles of the core that was recorded."""
+        self._axes = [f"#{axis}" for axis in range(len(origins[0]))]
+        self._rows = np.flatnonzero(part[self._axes[0]] >= 0)
+        coords = np.stack([part[axis][self._rows] for axis in self._axes], axis=1)
+        changes = np.flatnonzero((coords[1:] != coords[:-1]).any(axis=1)) + 1
+        begins = np.concatenate([[0], changes]) if len(coords) else np.zeros(0, np.int64)
+        number = {origin: index for index, origin in enumerate(origins)}
+        tiles = np.array([number[tuple(tile)] for tile in coords[begins].tolist()], np.int64)
+        self._which = np.repeat(tiles, np.diff([*begins.tolist(), len(coords)]))
+
+    def move(self, part: dict[str, NDArray[Any]], origins: Origins) -> None:
+        """Give the rows the coordinates of another core's tiles."""
+        targets = np.array(origins, "<i4")
+        for place, axis in enumerate(self._axes):
+            part[axis] = part[axis].copy()
+            part[axis][self._rows] = targets[self._which, place]
 
 
 class Recorder:
@@ -81,6 +87,7 @@ class Recorder:
         columns = {core.index: self._columns(core, len(axes)) for core in model.cores}
         stood_for = sorted((index, c.cores[0]) for c in classes for index in c.cores)
         first, offset = {}, self._rows
+        places: dict[int, _Places] = {}
         blame: dict[int, list[tuple[int, int, int]]] = {}
         for (core, entry), (blamed, row) in model.blame.items():
             blame.setdefault(core, []).append((entry, blamed, row))
@@ -96,8 +103,10 @@ class Recorder:
             part["waited_row"] = np.where(part["waited_row"] >= 0, part["waited_row"] + first[index], -1)
             for entry, blamed, row in blame.get(rep, ()):
                 part["waited_row"][entry] = first[blamed] + row
-            if index != rep and index in origins:
-                _move(part, origins[rep], origins[index])
+            if index != rep and origins.get(index):
+                if rep not in places:
+                    places[rep] = _Places(columns[rep], origins[rep])
+                places[rep].move(part, origins[index])
             self._parts.append((part, axes))
         self._rows = offset
 

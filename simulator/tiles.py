@@ -57,6 +57,7 @@ class Loop:
         store: takes out a step's results, when all below it is computed.
         enter: runs when a step begins, after its own load.
         fence: nothing inside is loaded before `enter` has run, so that a barrier can stand there.
+        passes: its loads do not touch what a fence outside protects, and may run ahead of it.
     """
 
     tiles: Callable[[Step | None], Sequence[Any]]
@@ -64,6 +65,7 @@ class Loop:
     store: Stage = nothing
     enter: Stage = nothing
     fence: bool = False
+    passes: bool = False
     ahead: int = 1
 
 
@@ -85,7 +87,8 @@ def walk(loops: Sequence[Loop], compute: Stage) -> Iterator[Instruction]:
         for depth in range(first, inner + 1):
             ordinal = steps[depth].ordinal + loops[depth].ahead
             if cursors[depth].upcoming <= ordinal:
-                fence = max((f for f in fences if f < depth), default=None) if fences else None
+                held = fences if not loops[depth].passes else ()
+                fence = max((f for f in held if f < depth), default=None)
                 yield from cursors[depth].load_to(
                     ordinal, fence, 0 if fence is None else steps[fence].ordinal
                 )

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from kernels.dsp.dx_program import DxProgram, origin
+from kernels.dsp.dx_program import DxProgram
 from kernels.dsp.geometry import Geometry, Panel, pieces
 from kernels.dsp.panels import PanelPlan, planner
 from kernels.dsp.shares import cooperative, panels
@@ -39,10 +39,11 @@ class DxTensors:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A panel of a core and its plan."""
+    """A panel of a core, its plan, and the coordinates (n, d, h, w, c) of its first element."""
 
     panel: Panel
     plan: PanelPlan
+    origin: tuple[int, ...]
 
 
 class ConvDx:
@@ -77,7 +78,9 @@ class ConvDx:
         """The panels of a core, with their plans."""
         if (rank, count) not in self._work:
             mine = panels(self.geometry, self.tiling, rank, count)
-            self._work[rank, count] = tuple(Work(panel, self._planner.plan(panel)) for panel in mine)
+            self._work[rank, count] = tuple(
+                Work(p, self._planner.plan(p), origin(self.geometry, p)) for p in mine
+            )
         return self._work[rank, count]
 
     def core_class(self, rank: int, count: int) -> Hashable | None:
@@ -91,7 +94,7 @@ class ConvDx:
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
         """(n, d, h, w, c) of a core's panels; what else a product's coordinates say is relative to its panel."""
-        return [origin(self.geometry, work.panel) for work in self.work(rank, count)]
+        return [work.origin for work in self.work(rank, count)]
 
     def work_class(self, work: Work) -> Hashable:
         """Equal for panels whose instructions cost the same."""
@@ -181,6 +184,11 @@ class ConvDx:
     def values(self, core: Core) -> Iterator[Instruction]:
         """The same, with the products of a block as one step."""
         return DxProgram(self, core).steps()
+
+
+def origin(geometry: Geometry, panel: Panel) -> tuple[int, ...]:
+    """The first image, plane, row, column and channel of a panel."""
+    return (panel.n, panel.d, panel.h, panel.w, panel.g * geometry.cig + panel.c)
 
 
 def distinct(every: Sequence[Work]) -> list[Work]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kernels.dsp.columns import AXES, Columns
-from kernels.dsp.geometry import Geometry, Panel
+from kernels.dsp.geometry import Panel
 from kernels.dsp.panels import BlockPlan, ChunkPlan
 from simulator.boxes import load_box, store_box
 from simulator.instructions import Barrier, Cast, Copy, Fill, Instruction, MatmulInto
@@ -24,9 +24,8 @@ GSM_WEIGHTS, PANEL, REUSE = range(3)
 """Barriers: weights are in GSM; a dy panel that all cores loaded is there; its buffer is free again."""
 
 
-def origin(geometry: Geometry, panel: Panel) -> tuple[int, ...]:
-    """The first image, plane, row, column and channel of a panel."""
-    return (panel.n, panel.d, panel.h, panel.w, panel.g * geometry.cig + panel.c)
+NO_PRODUCT = (-1, -1, -1)
+"""Coordinates (tap, k, o) of what is no part of a product."""
 
 
 class DxProgram:
@@ -66,7 +65,10 @@ class DxProgram:
             ahead=min(t.ahead, t.dy_buffers - 1),
         )
         blocks = Loop(
-            lambda up: up.tile.plan.blocks if up else (), load=self._load_weights, ahead=min(t.ahead, 1)
+            lambda up: up.tile.plan.blocks if up else (),
+            load=self._load_weights,
+            passes=True,
+            ahead=min(t.ahead, 1),
         )
         return panels, blocks
 
@@ -87,9 +89,6 @@ class DxProgram:
             held = self.core.rings["weights"][0]
             yield from load_box(held, kernel.tensors.w, start, size, channel=LOAD_WEIGHTS, name="load_w")
 
-    def _coords(self, panel: Panel, tap: int = -1, k: int = -1, o: int = -1) -> tuple[int, ...]:
-        return (*origin(self.geometry, panel), tap, k, o)
-
     def _load_panel(self, step: Step) -> Iterator[Instruction]:
         """The dy that a panel reads, into GSM: whole, or this core's part of it."""
         work: Work = step.tile
@@ -98,7 +97,7 @@ class DxProgram:
             return
         if self.kernel.together and self.tiling.dy_buffers == 1 and step.ordinal:
             yield Barrier(REUSE)
-        local, coords = self.core.rings["dy_panel"][step.ordinal], self._coords(panel)
+        local, coords = self.core.rings["dy_panel"][step.ordinal], work.origin + NO_PRODUCT
         od, oh, ow = work.plan.corner
         for image, row, rows in self.kernel.cuts(work, self.core.rank, self.core.count):
             place = (panel.n + image, od, oh + row, ow, panel.g * self.geometry.cog)
@@ -118,7 +117,7 @@ class DxProgram:
     def _begin_panel(self, step: Step) -> Iterator[Instruction]:
         """Meet the other cores where dy was loaded together; start dx at zero or at what it holds."""
         panel = step.tile.panel
-        coords, kernel = self._coords(panel), self.kernel
+        coords, kernel = step.tile.origin + NO_PRODUCT, self.kernel
         if kernel.together:
             yield Barrier(PANEL)
         total = self._dx(panel, step.ordinal)
@@ -143,7 +142,7 @@ class DxProgram:
     def _store_panel(self, step: Step) -> Iterator[Instruction]:
         """Dx is complete: round it once and send it out."""
         panel = step.tile.panel
-        source, coords = self._dx(panel, step.ordinal), self._coords(panel)
+        source, coords = self._dx(panel, step.ordinal), step.tile.origin + NO_PRODUCT
         local = source.buffer
         if "dx_out" in self.core.rings:
             local = self.core.rings["dx_out"][step.ordinal]
@@ -162,7 +161,7 @@ class DxProgram:
         source, frame = self.kernel.tensors.w, None
         if self.tiling.weights == "gsm":
             source, frame = self.core.rings["w_all"][0], (g.cout, g.taps, g.cig)
-        coords = self._coords(panel, plan.block.tap, plan.block.k)
+        coords = (*step.up.tile.origin, plan.block.tap, plan.block.k, -1)
         local = self.core.rings["weights"][step.ordinal]
         return load_box(
             local, source, start, plan.size, channel=LOAD_WEIGHTS, coords=coords, name="load_w", frame=frame
@@ -175,7 +174,7 @@ class DxProgram:
             return ()
         work, block = step.up.up.tile, step.up.tile.block
         source, frame, place = self._dy_source(step.up.up, chunk)
-        coords = self._coords(work.panel, block.tap, block.k, chunk.place[2])
+        coords = (*work.origin, block.tap, block.k, chunk.place[2])
         local = self.core.rings["dy_rows"][step.ordinal]
         return load_box(
             local, source, place, chunk.size, channel=LOAD_ROWS, coords=coords, name="load_rows", frame=frame
@@ -209,13 +208,14 @@ class DxProgram:
         chunk: ChunkPlan = step.tile
         if not chunk.m or step.up is None or step.up.up is None:
             return ()
-        plan, panel = step.up.tile, step.up.up.tile.panel
+        plan, work = step.up.tile, step.up.up.tile
+        panel = work.panel
         block = plan.block
         shape = (chunk.m, block.kb) if panel.gb == 1 else (chunk.m, panel.gb, block.kb)
         rows = self.core.rings["dy_rows"][step.ordinal].dense(shape)
         weights = self._weights(panel, plan, step.up.ordinal)
         total = self._dx(panel, step.up.up.ordinal)
-        coords = self._coords(panel, block.tap, block.k, chunk.place[2])
+        coords = (*work.origin, block.tap, block.k, chunk.place[2])
         return self.columns.add(self.core, plan, chunk, rows, weights, total, step.ordinal, coords)
 
     def _weights(self, panel: Panel, plan: BlockPlan, ordinal: int) -> View:

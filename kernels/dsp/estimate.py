@@ -77,19 +77,20 @@ class Blocking:
 
 @dataclass(frozen=True)
 class PanelWork:
-    """What one panel costs: cycles of the core, bytes of dy rows (A), of weights (B), of the dy panel and of dx."""
+    """What one panel costs: cycles of the core, bytes of dy rows (A), of weights (B), of dy and dx; products."""
 
     cycles: float
     a_bytes: int
     b_bytes: int
     dy_bytes: int
     dx_bytes: int
+    products: int
 
 
 def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: bool) -> PanelWork:
     """The work of a panel under a blocking."""
     g, item = setting.geometry, setting.operand.size_bytes
-    cycles, a_bytes, b_bytes = 0.0, 0, 0
+    cycles, a_bytes, b_bytes, products = 0.0, 0, 0, 0
     for taps, spans in _tap_groups(g, panel, blocking.block_taps, whole_rows):
         cut = chunks(spans, panel.nb, blocking.positions)
         sizes = [c.ib * c.span.rows * c.span.cols for c in cut]
@@ -97,6 +98,7 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
         for _, kb in pieces(g.cog, blocking.k):
             for _, cb in pieces(panel.cb, blocking.block_channels):
                 cycles += _block_cycles(setting, panel.gb, taps, cb, kb, sizes, runs)
+                products += len(cut)
                 a_bytes += sum(sizes) * panel.gb * kb * item
                 b_bytes += panel.gb * kb * taps * cb * item
     count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
@@ -104,7 +106,7 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
     vector = setting.target.vector
     cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
-    return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes)
+    return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes, products)
 
 
 def _tap_groups(

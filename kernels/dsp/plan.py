@@ -25,6 +25,18 @@ SMALL_GROUP = 64
 """Groups of fewer channels than this are taken several at a time, up to twice as many channels."""
 
 
+NEAR = 1.02
+"""Tilings within this factor of the least estimate count as equal; the one with the fewest products is taken."""
+
+
+class Candidate(NamedTuple):
+    """A tiling that fits: its fields, its estimate in cycles, and how many products it takes."""
+
+    values: dict[str, object]
+    cycles: float
+    products: int
+
+
 class PanelSize(NamedTuple):
     """Sizes of a panel, and how many copies of it AM holds."""
 
@@ -37,7 +49,7 @@ class PanelSize(NamedTuple):
 
 
 def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
-    """The tiling with the least estimate among those that fit; `given` fields are kept.
+    """The tiling with (nearly) the least estimate among those that fit; `given` fields are kept.
 
     Raises:
         TilingError: a given field is not usable, or nothing fits with it.
@@ -57,11 +69,8 @@ def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
 
 def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     probe = checked({**_FILLER, **given, **_consistent(given)})
-    best: tuple[float, dict[str, object]] | None = None
-    for values, cost in _candidates(setting, given, probe):
-        if best is None or cost < best[0]:
-            best = cost, values
-    if best is None:
+    found = list(_candidates(setting, given, probe))
+    if not found:
         raise TilingError(
             "no tiling fits the memories",
             field=next(iter(given), "rows"),
@@ -69,7 +78,10 @@ def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
             where=setting.target.name,
             remedy="lower rows, cols, channels, groups or budget_bytes, or give fewer fields",
         )
-    return checked({**best[1], **given})
+    least = min(candidate.cycles for candidate in found)
+    near = [candidate for candidate in found if candidate.cycles <= NEAR * least]
+    best = min(near, key=lambda candidate: (candidate.products, candidate.cycles))
+    return checked({**best.values, **given})
 
 
 _FILLER: dict[str, object] = {
@@ -97,15 +109,13 @@ def _consistent(given: Mapping[str, object]) -> dict[str, object]:
     return {}
 
 
-def _candidates(
-    setting: Setting, given: Mapping[str, object], probe: DxTiling
-) -> Iterator[tuple[dict[str, object], float]]:
-    """(fields, estimate) of every tiling that fits."""
+def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) -> Iterator[Candidate]:
+    """Every tiling that fits."""
     for split in [probe.split] if "split" in given else SPLITS:
         for size in _panel_sizes(setting, split, given, probe):
             panel = _inner_panel(setting, split, size)
             if panel is None:
-                yield _values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0
+                yield Candidate(_values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0, 0)
                 continue
             count = _panel_count(setting, split, size)
             for blocking in _blockings(setting, panel, given, probe):
@@ -113,7 +123,7 @@ def _candidates(
                 for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
                     place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
                     values = _values(split, size, blocking, weights, in_gsm, dy_buffers, given)
-                    yield values, estimate(setting, work, place)
+                    yield Candidate(values, estimate(setting, work, place), work.products * count)
 
 
 def _values(

@@ -44,7 +44,7 @@ class Shuffled(ConvDx):
         """Panels, blocks and chunks, shuffled."""
         mine = super().work(rank, count)
         plans = {id(w.plan): replace(w.plan, blocks=self._blocks(w)) for w in mine}
-        moved = [Work(w.panel, plans[id(w.plan)]) for w in mine]
+        moved = [Work(w.panel, plans[id(w.plan)], w.origin) for w in mine]
         return tuple(shuffled(moved, [w.panel.hb for w in moved], self.seed))
 
     def _blocks(self, work: Work) -> tuple[object, ...]:
