@@ -109,7 +109,7 @@ class Buffer:
         Args:
             start: first index of each axis.
             size: extent on each axis.
-            frame: see a one-dimensional buffer as a packed array of this shape.
+            frame: see the buffer, or a part of it, as a packed array of this shape.
             shape: how the instruction sees the box, if not as `size`.
             first: element of the buffer at which the frame begins.
 
@@ -217,7 +217,7 @@ class View:
             return data[first : first + prod(self.shape)].reshape(self.shape)
         whole, size, offset = self._frame
         if data.shape != whole:
-            data = data[offset : offset + prod(whole)].reshape(whole)
+            data = data.reshape(-1)[offset : offset + prod(whole)].reshape(whole)
         return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
 
 

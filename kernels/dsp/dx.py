@@ -89,7 +89,7 @@ class ConvDx:
         if not mine:
             return None
         alone = [self.cuts(work, rank, count) for work in distinct(mine)] if self.together else []
-        cuts = tuple(tuple(rows for _, _, rows in cut) for cut in alone)
+        cuts = tuple(tuple(number for _, _, number in cut) for cut in alone)
         return (self.weight_part(rank, count)[1], cuts, tuple(self.work_class(work) for work in mine))
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
@@ -102,14 +102,22 @@ class ConvDx:
         return (p.nb, p.hb, p.wb, p.gb, p.cb, self._planner.cost_class(work.plan))
 
     def cuts(self, work: Work, rank: int, count: int) -> list[tuple[int, int, int]]:
-        """(image, first row, rows) of a dy panel that a core loads: all, or its part of what they load together."""
+        """(image, first, number) of what a core loads of a dy panel that the cores load together.
+
+        In outputs where the panel has whole rows of one plane, else in rows.
+        """
         frame = work.plan.frame
-        if not self.together or frame is None:
-            return [(0, 0, frame[2])] if frame else []
+        if frame is None:
+            return []
         active = [r for r in range(count) if self.work(r, count)]
-        strips = [(0, frame[2])] if frame[1] > 1 else pieces(frame[2], -(-frame[2] * frame[0] // len(active)))
-        cuts = [(image, row, rows) for image in range(frame[0]) for row, rows in strips]
+        units = frame[2] * frame[3] if self.whole_rows(frame) else frame[2]
+        strips = pieces(units, -(-units * frame[0] // len(active))) if frame[1] == 1 else [(0, units)]
+        cuts = [(image, first, number) for image in range(frame[0]) for first, number in strips]
         return cuts[active.index(rank) :: len(active)]
+
+    def whole_rows(self, frame: tuple[int, ...]) -> bool:
+        """Whether the dy of a panel is made of whole output rows of one plane, which lie one after the other."""
+        return frame[1] == 1 and frame[3] == self.geometry.w.out
 
     def setup(self, space: Space) -> None:
         """Rings of dy rows, weights, columns, and panels of dx and dy, as large as the largest tile of any core."""

@@ -97,21 +97,35 @@ class DxProgram:
             return
         if self.kernel.together and self.tiling.dy_buffers == 1 and step.ordinal:
             yield Barrier(REUSE)
-        local, coords = self.core.rings["dy_panel"][step.ordinal], work.origin + NO_PRODUCT
+        local, dy = self.core.rings["dy_panel"][step.ordinal], self.kernel.tensors.dy
+        coords, channel = work.origin + NO_PRODUCT, panel.g * self.geometry.cog
         od, oh, ow = work.plan.corner
-        for image, row, rows in self.kernel.cuts(work, self.core.rank, self.core.count):
-            place = (panel.n + image, od, oh + row, ow, panel.g * self.geometry.cog)
-            size = (1 if self.kernel.together else frame[0], frame[1], rows, *frame[3:])
-            first = (image * frame[1] * frame[2] + row) * frame[3] * frame[4]
+        if not self.kernel.together:
+            place = (panel.n, od, oh, ow, channel)
+            yield from load_box(local, dy, place, frame, channel=LOAD_PANEL, coords=coords, name="load_dy")
+            return
+        flat = self.kernel.whole_rows(frame)
+        whole = (*dy.shape[:2], dy.shape[2] * dy.shape[3], 1, dy.shape[4]) if flat else dy.shape
+        for image, first, number in self.kernel.cuts(work, self.core.rank, self.core.count):
+            place = (
+                panel.n + image,
+                od,
+                oh * frame[3] + first if flat else oh + first,
+                0 if flat else ow,
+                channel,
+            )
+            size = (1, frame[1], number, 1 if flat else frame[3], frame[4])
+            begin = (image * frame[1] * frame[2] * frame[3] + first * (1 if flat else frame[3])) * frame[4]
             yield from load_box(
                 local,
-                self.kernel.tensors.dy,
+                dy,
                 place,
                 size,
                 channel=LOAD_PANEL,
                 coords=coords,
                 name="load_dy",
-                first=first,
+                first=begin,
+                frame=whole,
             )
 
     def _begin_panel(self, step: Step) -> Iterator[Instruction]:
