@@ -1,41 +1,123 @@
-"""Time the simulator itself: seconds and trace rows a second for a few layers, with and without numerics."""
+"""How fast the simulator itself is, beside SimPy's bare event loop and NumPy's own product.
+
+Each figure is the best of five, both sides of a ratio in one process. Run on a machine with nothing else to do:
+
+    python benchmarks/speed.py            every figure
+    python benchmarks/speed.py timing     one of: timing, values, memory
+"""
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import simpy
+from numpy.typing import NDArray
 
-import tilesim as ts
+from kernels.conv_backward import conv_backward
+from kernels.shapes import ConvShape
+from targets.loader import load_target
 
-CORES = 4
-# images, channels in and out, height and width, taps an axis (odd, padded so that the size stays)
-LAYERS = [(2, 64, 56, 3), (4, 128, 28, 3), (4, 256, 14, 1)]
+DEMO = ConvShape(n=4, cin=128, size=(28, 28), cout=128, kernel=(3, 3), padding=1)
+LAYER = ConvShape(n=8, cin=256, size=(14, 14), cout=256, kernel=(3, 3), padding=1)
+LARGE = ConvShape(n=64, cin=64, size=(56, 56), cout=64, kernel=(3, 3), padding=1)
+ROUNDS = 5
 
 
-def timed(images: int, channels: int, size: int, taps: int, *, numerics: bool) -> tuple[ts.Run, float]:
-    """Return the run of one layer's input gradient on MT7004 and the seconds that simulating it took."""
-    random = np.random.default_rng(0)
-    dy = random.standard_normal((images, channels, size, size)).astype(np.float16)
-    w = random.standard_normal((channels, channels, taps, taps)).astype(np.float16)
-    begin = time.perf_counter()
-    run = ts.conv_backward(
-        dy, w, padding=taps // 2, grads=("dx",), target="mt7004", cores=CORES, numerics=numerics
+def best(action: Callable[[], object]) -> float:
+    """Seconds of the fastest of five rounds, after one that warms caches."""
+    action()
+    times = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def bare_timeouts(processes: int, total: int = 100_000) -> float:
+    """SimPy timeouts a second: so many processes that do nothing but wait."""
+
+    def wait(env: simpy.Environment, turns: int) -> Any:
+        for _ in range(turns):
+            yield env.timeout(1)
+
+    def run() -> None:
+        env = simpy.Environment()
+        for _ in range(processes):
+            env.process(wait(env, total // processes))
+        env.run()
+
+    return total / best(run)
+
+
+def timing() -> None:
+    """Instructions a second of the demo's layer, timing only, full trace."""
+    for cores, needed in ((4, 8), (24, 16)):
+        target = load_target("mt7004", {} if cores == 4 else {"groups": cores})
+        rows = len(conv_backward(shape=DEMO, dtype="fp16", target=target, numerics=False).trace)
+        seconds = best(lambda t=target: conv_backward(shape=DEMO, dtype="fp16", target=t, numerics=False))
+        engines = cores * (len(target.lanes()) - 1)
+        bare = bare_timeouts(engines)
+        print(
+            f"timing only, {cores:2} cores: {rows} instructions in {seconds * 1e3:.1f} ms = {rows / seconds:,.0f} a second;"
+            f" SimPy alone {bare:,.0f} timeouts a second with {engines} processes;"
+            f" 1/{bare * seconds / rows:.1f} (at least 1/{needed} wanted)"
+        )
+
+
+def numpy_dx(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """dx of LAYER in channel-last order: one product, then nine strided additions."""
+    columns = (rows @ weights).reshape(8, 14, 14, 3, 3, 256)
+    dx = np.zeros((8, 16, 16, 256), np.float32)
+    for kh in range(3):
+        for kw in range(3):
+            dx[:, kh : kh + 14, kw : kw + 14] += columns[:, :, :, kh, kw]
+    return dx[:, 1:15, 1:15]
+
+
+def values() -> None:
+    """A functional run against NumPy's product and col2im of the same layer."""
+    rng = np.random.default_rng(0)
+    dy = rng.standard_normal(LAYER.dy_shape, np.float32)
+    w = rng.standard_normal(LAYER.w_shape, np.float32)
+    rows = np.ascontiguousarray(dy.transpose(0, 2, 3, 1)).reshape(-1, 256)
+    weights = np.ascontiguousarray(w.transpose(0, 2, 3, 1)).reshape(256, -1)
+    run = conv_backward(dy, w, shape=LAYER, target="mt7004")
+    assert run.dx is not None
+    np.testing.assert_allclose(run.dx.transpose(0, 2, 3, 1), numpy_dx(rows, weights), rtol=1e-3, atol=1e-3)
+    ours = best(lambda: conv_backward(dy, w, shape=LAYER, target="mt7004"))
+    plain = best(lambda: numpy_dx(rows, weights))
+    print(
+        f"functional run, fp32: {ours * 1e3:.1f} ms; NumPy's product and col2im {plain * 1e3:.1f} ms;"
+        f" {ours / plain:.1f} times (at most 4 wanted)"
     )
-    return run, time.perf_counter() - begin
 
 
-def main() -> None:
-    """Print one line a layer (images x channels x size x taps) and mode."""
-    print(f"{'layer':20} {'numerics':8} {'cycles':>10} {'rows':>8} {'s':>7} {'rows/s':>9}")
-    for layer in LAYERS:
-        name = " x ".join(str(number) for number in layer)
-        for numerics in (False, True):
-            run, seconds = timed(*layer, numerics=numerics)
-            rows = len(run.trace)
-            mode = "on" if numerics else "off"
-            print(f"{name:20} {mode:8} {run.cycles:10} {rows:8} {seconds:7.2f} {rows / seconds:9.0f}")
+def memory() -> None:
+    """The peak of a functional run, in a process of its own."""
+    if "--here" not in sys.argv:
+        subprocess.run([sys.executable, __file__, "memory", "--here"], check=True)
+        return
+    rng = np.random.default_rng(0)
+    dy = rng.standard_normal(LARGE.dy_shape, np.float32)
+    w = rng.standard_normal(LARGE.w_shape, np.float32)
+    run = conv_backward(dy, w, shape=LARGE, target="mt7004")
+    assert run.dx is not None
+    tensors = dy.nbytes + w.nbytes + run.dx.nbytes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(
+        f"peak memory at 64 channels, 56 x 56, batch 64: {peak / 1e6:.0f} MB; tensors {tensors / 1e6:.0f} MB;"
+        f" limit {(3 * tensors + 300e6) / 1e6:.0f} MB"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    chosen = [word for word in sys.argv[1:] if not word.startswith("--")] or ["timing", "values", "memory"]
+    for word in chosen:
+        {"timing": timing, "values": values, "memory": memory}[word]()

@@ -16,13 +16,17 @@ from simulator.run import Run
 def random_operands(
     shapes: Mapping[str, tuple[int, ...]], kind: DType, seed: int, integers: bool, terms: int
 ) -> dict[str, Array]:
-    """Operands by name: standard normal values, or small integers whose sums of `terms` products are exact in fp32 and
-    in the type of the operands."""
+    """Operands by name: standard normal values, or small integers.
+
+    Sums of `terms` products of the integers are exact in fp32, and where it can be in the type of the operands.
+    """
     rng = np.random.default_rng(seed)
     largest = largest_integer(kind, terms)
     made = {}
     for name, shape in shapes.items():
-        values = rng.integers(-largest, largest + 1, shape) if integers else rng.standard_normal(shape, np.float32)
+        values = (
+            rng.integers(-largest, largest + 1, shape) if integers else rng.standard_normal(shape, np.float32)
+        )
         made[name] = values.astype(kind.storage)
     return made
 

@@ -59,8 +59,13 @@ def conv_backward(
         input_size: spatial size of the input, where x is not given.
         weight_size: spatial size of the kernel, where w is not given.
         shape: the geometry, instead of the sizes below; alone, with numerics=False, no arrays are needed.
-        stride, padding, dilation, groups, transposed, output_padding: as in PyTorch; a pad may be a (low, high) pair an
-            axis, and high may be negative: input that no tap reads, whose gradient is exactly 0.
+        stride: an int, or one an axis; so is dilation.
+        padding: as in PyTorch, or a (low, high) pair an axis; high may be negative: input that no tap reads, whose
+            gradient is exactly 0.
+        dilation: distance of the taps.
+        groups: of channels.
+        transposed: whether the forward operator is the transposed convolution.
+        output_padding: of the transposed one.
         grads: which gradients.
         target: a target's name, a TOML file, or a Target.
         cores: how many cores (the first ones), or which; default all.
@@ -78,9 +83,15 @@ def conv_backward(
     """
     chip = resolved_target(target)
     call = _Call(chip, tuple(grads), layout)
-    arrays = {name: call.channel_first(name, value) for name, value in (("dy", dy), ("w", w), ("x", x)) if value is not None}
+    arrays = {
+        name: call.channel_first(name, value)
+        for name, value in (("dy", dy), ("w", w), ("x", x))
+        if value is not None
+    }
     if shape is None:
-        shape = _resolve(arrays, input_size, weight_size, stride, padding, dilation, groups, transposed, output_padding)
+        shape = _resolve(
+            arrays, input_size, weight_size, stride, padding, dilation, groups, transposed, output_padding
+        )
     call.check(shape, arrays, numerics)
     operand = named(chosen_dtype(chip, dtype, {n: a for n, a in arrays.items() if n in ("dy", "w")}))
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
@@ -101,8 +112,15 @@ class _Call:
         if self.layout not in ("NCHW", "NHWC"):
             raise OperandError("unknown layout", argument="layout", got=repr(self.layout), limit="NCHW, NHWC")
         if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
-            raise OperandError("an operand that is not of a floating type", argument=name, got=str(array.dtype), limit="fp16, bf16, fp32, fp64")
-        return np.moveaxis(array, -1, 1) if self.layout == "NHWC" and name != "w" and array.ndim > 2 else array
+            raise OperandError(
+                "an operand that is not of a floating type",
+                argument=name,
+                got=str(array.dtype),
+                limit="fp16, bf16, fp32, fp64",
+            )
+        return (
+            np.moveaxis(array, -1, 1) if self.layout == "NHWC" and name != "w" and array.ndim > 2 else array
+        )
 
     def check(self, shape: ConvShape, arrays: Mapping[str, Array], numerics: bool) -> None:
         """Refuse what this family does not compute, and operands that are missing or of another shape."""
@@ -110,32 +128,60 @@ class _Call:
         missing = [grad for grad in self.grads if grad not in known]
         if missing or not self.grads:
             raise OperandError(
-                "gradients that this family of targets does not compute", argument="grads", where=self.target.name,
-                got=", ".join(self.grads) or "none", limit=", ".join(known) or "none",
+                "gradients that this family of targets does not compute",
+                argument="grads",
+                where=self.target.name,
+                got=", ".join(self.grads) or "none",
+                limit=", ".join(known) or "none",
             )
         if shape.transposed:
-            raise ShapeError("transposed convolutions are not computed on this target", argument="transposed", where=self.target.name)
+            raise ShapeError(
+                "transposed convolutions are not computed on this target",
+                argument="transposed",
+                where=self.target.name,
+            )
         wanted = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
         for name, array in arrays.items():
             if array.shape != wanted[name]:
-                raise OperandError("an operand of another shape", argument=name, got=array.shape, limit=wanted[name])
+                raise OperandError(
+                    "an operand of another shape", argument=name, got=array.shape, limit=wanted[name]
+                )
         for name in ("dy", "w") if numerics else ():
             if name not in arrays:
-                raise OperandError("an operand is missing", argument=name, remedy="give it, or ask for numerics=False")
+                raise OperandError(
+                    "an operand is missing", argument=name, remedy="give it, or ask for numerics=False"
+                )
 
 
 def _resolve(
-    arrays: Mapping[str, Array], input_size: Sequence[int] | None, weight_size: Sequence[int] | None, stride: Sizes,
-    padding: Any, dilation: Sizes, groups: int, transposed: bool, output_padding: Sizes,
+    arrays: Mapping[str, Array],
+    input_size: Sequence[int] | None,
+    weight_size: Sequence[int] | None,
+    stride: Sizes,
+    padding: Any,
+    dilation: Sizes,
+    groups: int,
+    transposed: bool,
+    output_padding: Sizes,
 ) -> ConvShape:
     """The geometry that the arrays' shapes imply."""
     if "dy" not in arrays:
-        raise OperandError("an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False")
+        raise OperandError(
+            "an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False"
+        )
     w, x = arrays.get("w"), arrays.get("x")
     return ConvShape.resolve(
-        arrays["dy"].shape, None if w is None else w.shape, None if x is None else x.shape, input_size=input_size,
-        weight_size=weight_size, stride=stride, padding=padding, dilation=dilation, groups=groups,
-        transposed=transposed, output_padding=output_padding,
+        arrays["dy"].shape,
+        None if w is None else w.shape,
+        None if x is None else x.shape,
+        input_size=input_size,
+        weight_size=weight_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        transposed=transposed,
+        output_padding=output_padding,
     )
 
 
@@ -154,7 +200,12 @@ def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: boo
 
 
 def _run_dx(
-    call: _Call, machine: Machine, shape: ConvShape, dtype: str, arrays: Mapping[str, Array], given: Mapping[str, object]
+    call: _Call,
+    machine: Machine,
+    shape: ConvShape,
+    dtype: str,
+    arrays: Mapping[str, Array],
+    given: Mapping[str, object],
 ) -> Run:
     """Allocate, launch and collect."""
     operand = named(dtype)
@@ -170,8 +221,18 @@ def _run_dx(
         outputs["dx"] = np.moveaxis(dx, 1, -1) if call.layout == "NHWC" else dx
     rate = dtype + ("_fp16" if dtype == "fp16" and tiling.fp16_accumulate == "fp16" else "")
     return Run(
-        operator="conv_backward", target=machine.target, cores=len(machine.cores), dtype=dtype, cycles=machine.cycles,
-        launches=machine.launches, tiling=tiling.model_dump(), trace=machine.trace(), outputs=outputs, macs=machine.macs,
-        useful_macs=shape.useful_macs, peak_flops_per_cycle=machine.target.matmul[rate].flops_per_cycle * len(machine.cores),
-        shape=shape.to_dict(), numerics=machine.numerics,
+        operator="conv_backward",
+        target=machine.target,
+        cores=len(machine.cores),
+        dtype=dtype,
+        cycles=machine.cycles,
+        launches=machine.launches,
+        tiling=tiling.model_dump(),
+        trace=machine.trace(),
+        outputs=outputs,
+        macs=machine.macs,
+        useful_macs=shape.useful_macs,
+        peak_flops_per_cycle=machine.target.matmul[rate].flops_per_cycle * len(machine.cores),
+        shape=shape.to_dict(),
+        numerics=machine.numerics,
     )

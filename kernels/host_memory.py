@@ -30,6 +30,9 @@ def require_host_memory(wanted_bytes: int) -> None:
     free = available_bytes()
     if free is not None and wanted_bytes > free:
         raise CapacityError(
-            "this computer has too little memory for the arrays of the run", memory="host", wanted_bytes=wanted_bytes,
-            free_bytes=free, remedy="lower the batch, or ask for timing only",
+            "this computer has too little memory for the arrays of the run",
+            memory="host",
+            wanted_bytes=wanted_bytes,
+            free_bytes=free,
+            remedy="lower the batch, or ask for timing only",
         )

@@ -34,9 +34,9 @@ OPERATORS = {
         "gradients of a convolution",
         ("dsp",),
         ("dx",),
-        "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on the"
-        " chip until they are complete. 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the high one may be"
-        " negative), fp16 and fp32.",
+        "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
+        " the chip until they are complete. 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the"
+        " high one may be negative), fp16 and fp32.",
     ),
     "gemm": Operator(
         "gemm",
@@ -74,7 +74,9 @@ def run_operator(
     if isinstance(shape, ConvShape):
         return _conv(shape, target, kind.name, grads, chosen, tiling, numerics, seed, integers, check)
     if grads:
-        raise OperandError("gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads))
+        raise OperandError(
+            "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
+        )
     m, n, k = shape
     if not numerics:
         return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
@@ -94,15 +96,26 @@ def mask_cores(mask: int, target: Target) -> tuple[int, ...]:
     """
     if not 0 < mask < 1 << target.groups:
         raise OperandError(
-            "a core mask without cores, or with cores that the target does not have", argument="core_mask",
-            where=target.name, got=bin(mask), limit=f"0b1 to {bin((1 << target.groups) - 1)}",
+            "a core mask without cores, or with cores that the target does not have",
+            argument="core_mask",
+            where=target.name,
+            got=bin(mask),
+            limit=f"0b1 to {bin((1 << target.groups) - 1)}",
         )
     return tuple(core for core in range(target.groups) if mask >> core & 1)
 
 
 def _conv(
-    shape: ConvShape, target: Target, kind: str, grads: Sequence[str] | None, cores: Sequence[int],
-    tiling: Mapping[str, object] | None, numerics: bool, seed: int, integers: bool, check: bool,
+    shape: ConvShape,
+    target: Target,
+    kind: str,
+    grads: Sequence[str] | None,
+    cores: Sequence[int],
+    tiling: Mapping[str, object] | None,
+    numerics: bool,
+    seed: int,
+    integers: bool,
+    check: bool,
 ) -> Run:
     asked = tuple(grads) if grads else OPERATORS["conv_backward"].gradients
     if not numerics:

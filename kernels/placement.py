@@ -30,14 +30,25 @@ def chosen_cores(target: Target, cores: int | Sequence[int] | None) -> tuple[int
         return tuple(range(target.groups))
     if isinstance(cores, int) and not isinstance(cores, bool):
         if not 1 <= cores <= target.groups:
-            raise OperandError("a number of cores that the target does not have", argument="cores", where=target.name, got=cores, limit=limit)
+            raise OperandError(
+                "a number of cores that the target does not have",
+                argument="cores",
+                where=target.name,
+                got=cores,
+                limit=limit,
+            )
         return tuple(range(cores))
-    if not isinstance(cores, Sequence) or isinstance(cores, str) or not all(isinstance(c, int) for c in cores):
-        raise OperandError("cores that are no number and no list", argument="cores", got=repr(cores), limit=limit)
+    if isinstance(cores, int | str) or not all(isinstance(c, int) for c in cores):
+        raise OperandError(
+            "cores that are no number and no list", argument="cores", got=repr(cores), limit=limit
+        )
     listed = tuple(cores)
     if not listed or len(set(listed)) != len(listed) or not all(0 <= c < target.groups for c in listed):
         raise OperandError(
-            "cores that the target does not have", argument="cores", where=target.name, got=list(listed),
+            "cores that the target does not have",
+            argument="cores",
+            where=target.name,
+            got=list(listed),
             limit=f"different numbers from 0 to {target.groups - 1}",
         )
     return tuple(sorted(listed))
@@ -56,8 +67,19 @@ def chosen_dtype(target: Target, asked: str | None, arrays: Mapping[str, Array])
     if asked is None:
         if len(set(names.values())) > 1:
             listed = ", ".join(f"{a} is {n}" for a, n in names.items())
-            raise OperandError("operands of different types", argument=" and ".join(names), got=listed, remedy="convert one, or say dtype=")
+            raise OperandError(
+                "operands of different types",
+                argument=" and ".join(names),
+                got=listed,
+                remedy="convert one, or say dtype=",
+            )
         asked = next(iter(names.values()), known[0])
     if asked not in known:
-        raise OperandError("a data type that the target does not compute", argument="dtype", where=target.name, got=asked, limit=", ".join(known))
+        raise OperandError(
+            "a data type that the target does not compute",
+            argument="dtype",
+            where=target.name,
+            got=asked,
+            limit=", ".join(known),
+        )
     return dtype(asked).name

@@ -13,8 +13,16 @@ from simulator.ranges import collapse
 
 
 def load_box(
-    local: Buffer, tensor: Buffer, start: tuple[int, ...], size: tuple[int, ...], *, channel: int = 0, coords: Coords = (),
-    name: str = "load", first: int = 0, frame: tuple[int, ...] | None = None,
+    local: Buffer,
+    tensor: Buffer,
+    start: tuple[int, ...],
+    size: tuple[int, ...],
+    *,
+    channel: int = 0,
+    coords: Coords = (),
+    name: str = "load",
+    first: int = 0,
+    frame: tuple[int, ...] | None = None,
 ) -> Iterator[Copy]:
     """Copies that bring a box of a tensor, packed, into a local buffer from element `first`."""
     for dense, box in _pieces(local, tensor, start, size, first, frame):
@@ -22,8 +30,16 @@ def load_box(
 
 
 def store_box(
-    tensor: Buffer, start: tuple[int, ...], size: tuple[int, ...], local: Buffer, *, channel: int = 0, coords: Coords = (),
-    name: str = "store", first: int = 0, frame: tuple[int, ...] | None = None,
+    tensor: Buffer,
+    start: tuple[int, ...],
+    size: tuple[int, ...],
+    local: Buffer,
+    *,
+    channel: int = 0,
+    coords: Coords = (),
+    name: str = "store",
+    first: int = 0,
+    frame: tuple[int, ...] | None = None,
 ) -> Iterator[Copy]:
     """Copies that take a packed box from a local buffer to its place in a tensor."""
     for dense, box in _pieces(local, tensor, start, size, first, frame):
@@ -31,7 +47,11 @@ def store_box(
 
 
 def _pieces(
-    local: Buffer, tensor: Buffer, start: tuple[int, ...], size: tuple[int, ...], first: int,
+    local: Buffer,
+    tensor: Buffer,
+    start: tuple[int, ...],
+    size: tuple[int, ...],
+    first: int,
     frame: tuple[int, ...] | None,
 ) -> Iterator[tuple[View, View]]:
     """Pairs (packed, box): the box itself, or its slices along as few axes, with as few slices, as its rows allow."""

@@ -10,8 +10,9 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from simulator.events import ENDS, ISSUES, Alarm
+from simulator.instructions import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION
 from simulator.links import UNIT, Flow
-from simulator.program import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION, SCALAR, Lanes, Program
+from simulator.program import SCALAR, Lanes, Program
 from simulator.trace import REASONS
 
 if TYPE_CHECKING:
@@ -34,8 +35,20 @@ class Lane:
     """
 
     __slots__ = (
-        "alarm", "back", "blocking", "core", "depth", "done", "free_since", "front", "front_alarm", "front_up", "index",
-        "previous", "queue", "used",
+        "alarm",
+        "back",
+        "blocking",
+        "core",
+        "depth",
+        "done",
+        "free_since",
+        "front",
+        "front_alarm",
+        "front_up",
+        "index",
+        "previous",
+        "queue",
+        "used",
     )
 
     def __init__(self, core: CoreState, index: int, depth: int, blocking: bool) -> None:
@@ -75,7 +88,7 @@ class Lane:
     def _front_is_up(self) -> None:
         self.front_up = True
         if self.back < 0:
-            self._stream(self.core.model.env.now)
+            self._stream(self.core.model.now)
 
     def _stream(self, now: int) -> None:
         """The start-up is over and the stream before it too: the copy's bytes begin to flow."""
@@ -88,7 +101,8 @@ class Lane:
             core.model.flow(self, cost, core.weight)
         else:
             self.flowed(now)
-        core.touch()
+        if self.queue:
+            core.start_what_can(now)
 
     def flowed(self, now: int) -> None:
         """The last byte has arrived; the floor of the path may hold the copy longer."""
@@ -97,7 +111,7 @@ class Lane:
 
     def _over(self) -> None:
         """The entry on the engine ends."""
-        now: int = self.core.model.env.now
+        now = self.core.model.now
         entry, self.back = self.back, -1
         self.done += 1
         self.previous, self.free_since = entry, now
@@ -110,8 +124,27 @@ class CoreState:
     """The scalar unit of one core (or of `weight` equal ones) and its lanes."""
 
     __slots__ = (
-        "_alarm", "_carry", "_slots", "arrived", "blocked", "end", "index", "issued", "lanes", "model", "open_shared",
-        "outstanding", "pc", "program", "ready", "since", "stalled", "start", "touched", "waited_reason", "waited_row",
+        "_alarm",
+        "_carry",
+        "_slots",
+        "arrived",
+        "blocked",
+        "end",
+        "index",
+        "issued",
+        "lanes",
+        "model",
+        "open_shared",
+        "outstanding",
+        "pc",
+        "program",
+        "ready",
+        "since",
+        "stalled",
+        "start",
+        "touched",
+        "waited_reason",
+        "waited_row",
         "weight",
     )
 
@@ -166,7 +199,7 @@ class CoreState:
                 return
 
     def _on_issue(self) -> None:
-        now: int = self.model.env.now
+        now = self.model.now
         if self._enter(self.pc, now):
             self.fetch(now)
 
@@ -187,23 +220,32 @@ class CoreState:
         self.outstanding += 1
         self.open_shared += program.shared[entry]
         self.pc = entry + 1
-        self.touch()
         if lane.blocking:
             self.blocked = entry
-            return False
-        return True
+        self._start_heads(lane, now)
+        return not lane.blocking
 
     def start_what_can(self, now: int) -> None:
-        """Start the heads of the queues, in engine order."""
+        """Start the heads of the queues, in engine order.
+
+        What an operation's start changes stays inside its core until the links are shared anew at the end of the cycle,
+        so that it may start as soon as it can; a flag that cores could take from each other waits for the starts of the
+        cycle, in the order of the cores.
+        """
         for lane in self.lanes:
-            while lane.queue and self._may_start(lane, lane.queue[0], now):
-                entry = lane.queue.popleft()
-                lane.used -= self.slots(entry)
-                self._note_start(lane, entry, now)
-                lane.start(entry, now)
-                if self.stalled is lane:
-                    self.stalled = None
-                    self.fetch(now)
+            if lane.queue:
+                self._start_heads(lane, now)
+
+    def _start_heads(self, lane: Lane, now: int) -> None:
+        queue = lane.queue
+        while queue and self._may_start(lane, queue[0], now):
+            entry = queue.popleft()
+            lane.used -= self.slots(entry)
+            self._note_start(lane, entry, now)
+            lane.start(entry, now)
+            if self.stalled is lane:
+                self.stalled = None
+                self.fetch(now)
 
     def _may_start(self, lane: Lane, entry: int, now: int) -> bool:
         program = self.program
@@ -216,7 +258,12 @@ class CoreState:
                     return False
             if self.model.flag_latency and not self._flags_landed(need, now):
                 return False
-        return program.kind[entry] != FLAG_WAIT or self.model.flag_is_up(program.key[entry], self)
+        if program.kind[entry] != FLAG_WAIT:
+            return True
+        if not self.model.starting:
+            self.touch()
+            return False
+        return self.model.flag_is_up(program.key[entry], self)
 
     def _flags_landed(self, need: dict[int, int], now: int) -> bool:
         landed = self._last_end(need)[0] + self.model.flag_latency
@@ -263,15 +310,15 @@ class CoreState:
             self.open_shared -= 1
             if self.arrived >= 0 and not self.open_shared:
                 self.model.arrive(self, self.arrived, now)
-        self.touch()
+        self.start_what_can(now)
         if self.blocked == entry:
             self.blocked = -1
             self.fetch(now)
 
-    def release(self, now: int, arrived: int) -> None:
-        """The barrier opens."""
+    def release(self, now: int, arrived: int, latest: int) -> None:
+        """The barrier opens: the core was there at `arrived`, the last one at `latest`."""
         entry, self.arrived = self.arrived, -1
-        self.ready[entry] = self.start[entry] = arrived
+        self.ready[entry], self.start[entry] = arrived, latest
         self.end[entry] = now
         self.lanes[SCALAR].done += 1
         self.waited_reason[entry] = BARRIER_WAIT

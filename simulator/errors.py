@@ -29,7 +29,9 @@ class CapacityError(MachineError):
         free_bytes: what was left.
     """
 
-    def __init__(self, what: str, *, memory: str, wanted_bytes: int, free_bytes: int, remedy: str = "") -> None:
+    def __init__(
+        self, what: str, *, memory: str, wanted_bytes: int, free_bytes: int, remedy: str = ""
+    ) -> None:
         """Build the message from the sizes."""
         super().__init__(
             what,

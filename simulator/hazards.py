@@ -19,6 +19,16 @@ Need = dict[int, int]
 """lane -> number of its instruction that has to end first."""
 
 
+class _Accesses:
+    """What a program did to one buffer so far."""
+
+    __slots__ = ("readers", "writers")
+
+    def __init__(self) -> None:
+        self.writers: Seen = {}
+        self.readers: Seen = {}
+
+
 class HazardTracker:
     """The accesses of one core's program so far."""
 
@@ -29,8 +39,7 @@ class HazardTracker:
             lanes: engines of the core.
             dropped: (memory, kind) pairs to overlook, kind "raw", "war" or "waw": a fault on purpose, for tests.
         """
-        self._writers: dict[Buffer, Seen] = {}
-        self._readers: dict[Buffer, Seen] = {}
+        self._held: dict[Buffer, _Accesses] = {}
         self._awaited: list[Need] = [{} for _ in range(lanes)]
         self._dropped = dropped
 
@@ -44,25 +53,31 @@ class HazardTracker:
         awaited = self._awaited[lane]
         for view in reads:
             if not view.buffer.constant:
-                self._find(self._writers, view, lane, need, awaited, "raw")
+                accesses = self._accesses(view.buffer)
+                self._find(accesses.writers, view, lane, need, awaited, "raw")
+                _enter(accesses.readers, view.range, lane, number)
         for view in writes:
             if view.buffer.constant:
                 raise ProgramError("a write to an input", where=f"{view.buffer.name} in {view.buffer.memory}")
-            self._find(self._writers, view, lane, need, awaited, "waw")
-            self._find(self._readers, view, lane, need, awaited, "war")
-        for view in reads:
-            if not view.buffer.constant:
-                _enter(self._readers, view, lane, number)
-        for view in writes:
-            _enter(self._writers, view, lane, number)
+            accesses = self._accesses(view.buffer)
+            self._find(accesses.writers, view, lane, need, awaited, "waw")
+            self._find(accesses.readers, view, lane, need, awaited, "war")
+            _enter(accesses.writers, view.range, lane, number)
         if need:
             awaited.update(need)
         return need
 
-    def _find(self, table: dict[Buffer, Seen], view: View, lane: int, need: Need, awaited: Need, kind: str) -> None:
+    def _accesses(self, buffer: Buffer) -> _Accesses:
+        found = self._held.get(buffer)
+        if found is None:
+            found = self._held[buffer] = _Accesses()
+        return found
+
+    def _find(self, seen: Seen, view: View, lane: int, need: Need, awaited: Need, kind: str) -> None:
         """Raise need[other lane] to its latest conflicting number."""
-        seen = table.get(view.buffer)
-        if seen is None or (self._dropped and (view.buffer.memory, kind) in self._dropped):
+        if not seen or (len(seen) == 1 and lane in seen):
+            return
+        if self._dropped and (view.buffer.memory, kind) in self._dropped:
             return
         span = view.range
         for other, ranges in seen.items():
@@ -78,13 +93,15 @@ class HazardTracker:
 
     def forget_shared(self) -> None:
         """After a barrier, what the core did to shared memory has ended."""
-        for table in (self._writers, self._readers):
-            for buffer in [b for b in table if b.shared]:
-                del table[buffer]
+        for buffer in [b for b in self._held if b.shared]:
+            del self._held[buffer]
 
 
-def _enter(table: dict[Buffer, Seen], view: View, lane: int, number: int) -> None:
+def _enter(seen: Seen, span: Range, lane: int, number: int) -> None:
     """Note an access, as the newest of its lane."""
-    ranges = table.setdefault(view.buffer, {}).setdefault(lane, {})
-    ranges.pop(view.range, None)
-    ranges[view.range] = number
+    ranges = seen.get(lane)
+    if ranges is None:
+        seen[lane] = {span: number}
+        return
+    ranges.pop(span, None)
+    ranges[span] = number

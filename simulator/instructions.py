@@ -1,6 +1,7 @@
 """The instructions of a machine: preconditions, semantics and cost rule of each in one place.
 
-An instruction is a timing signature (what its cost depends on), ranges that it reads and writes (what its hazards depend
+An instruction is a timing signature (what its cost depends on), ranges that it reads and writes (what its
+hazards depend
 on), and the numbers it makes (`execute`). A cost rule sees sizes, types and the target, never values or addresses.
 """
 
@@ -19,11 +20,15 @@ from targets.schema import MatmulSpec, Target
 
 Coords = tuple[int, ...]
 
+OPERATION, BARRIER, FLAG_SET, FLAG_WAIT = range(4)
+"""Kinds of instructions."""
+
 
 class Cost(NamedTuple):
     """What an instruction costs.
 
-    issue_cycles are spent by the scalar unit; cycles is a fixed time on the engine (a copy's start-up); charged_bytes is
+    issue_cycles are spent by the scalar unit; cycles is a fixed time on the engine (a copy's start-up);
+    charged_bytes is
     what the path's link carries, in whole bursts; path is empty for what is not a copy.
     """
 
@@ -44,14 +49,20 @@ class Instruction:
         reads, writes: the views that hazards are derived from.
         coords: tile coordinates for the trace, by the axes of the kernel.
         macs: multiply-adds that are executed, with padding.
+        moved: bytes that it copies.
+        kind: operation, barrier, flag set or flag wait.
     """
 
     __slots__ = ("channel", "coords", "reads", "writes")
     engine: ClassVar[str] = "scalar"
+    kind: ClassVar[int] = OPERATION
     name: str = "?"
     macs: int = 0
+    moved: int = 0
 
-    def __init__(self, reads: tuple[View, ...], writes: tuple[View, ...], coords: Coords = (), channel: int = 0) -> None:
+    def __init__(
+        self, reads: tuple[View, ...], writes: tuple[View, ...], coords: Coords = (), channel: int = 0
+    ) -> None:
         """Keep what the machine derives hazards from."""
         self.reads = reads
         self.writes = writes
@@ -102,10 +113,12 @@ def matmul_cycles(spec: MatmulSpec, groups: int, m: int, n: int, k: int) -> int:
 class Copy(Instruction):
     """A DMA transfer between two memories: two-dimensional on both sides, the same bytes on both."""
 
-    __slots__ = ("dst", "name", "src")
+    __slots__ = ("dst", "moved", "name", "src")
     engine = "dma"
 
-    def __init__(self, dst: View, src: View, *, channel: int = 0, coords: Coords = (), name: str = "copy") -> None:
+    def __init__(
+        self, dst: View, src: View, *, channel: int = 0, coords: Coords = (), name: str = "copy"
+    ) -> None:
         """Copy src to dst.
 
         Raises:
@@ -113,17 +126,21 @@ class Copy(Instruction):
         """
         if dst.range.bytes != src.range.bytes or dst.buffer.dtype is not src.buffer.dtype:
             raise ProgramError(
-                "a copy between unlike ranges", where=f"{src.buffer.name} -> {dst.buffer.name}",
+                "a copy between unlike ranges",
+                where=f"{src.buffer.name} -> {dst.buffer.name}",
                 got=f"{src.shape} {src.buffer.dtype.name} -> {dst.shape} {dst.buffer.dtype.name}",
             )
         if not (dst.exact and src.exact):
             raise ProgramError(
-                "a DMA moves rows of one stride", where=f"{src.buffer.name} -> {dst.buffer.name}",
-                got=f"a box {src.shape} with more than two levels", remedy="split it with box_copies",
+                "a DMA moves rows of one stride",
+                where=f"{src.buffer.name} -> {dst.buffer.name}",
+                got=f"a box {src.shape} with more than two levels",
+                remedy="split it with box_copies",
             )
         super().__init__((src,), (dst,), coords, channel)
         self.dst = dst
         self.src = src
+        self.moved = src.range.bytes
         self.name = name
 
     def signature(self) -> Hashable:
@@ -136,11 +153,17 @@ class Copy(Instruction):
         key = f"{self.src.buffer.memory}->{self.dst.buffer.memory}"
         path = target.path.get(key)
         if path is None:
-            raise ProgramError("no such path", where=target.name, got=key, limit=", ".join(sorted(target.path)))
+            raise ProgramError(
+                "no such path", where=target.name, got=key, limit=", ".join(sorted(target.path))
+            )
         link = target.link[path.link]
         side = (self.src if path.direction == "read" else self.dst).range
-        charged = link_bytes(side.rows, side.row_bytes, side.stride, link.burst_bytes, link.row_overhead_bytes)
-        return Cost(target.issue.copy_cycles, path.start_cycles, key, charged, path.floor_cycles, path.overlap)
+        charged = link_bytes(
+            side.rows, side.row_bytes, side.stride, link.burst_bytes, link.row_overhead_bytes
+        )
+        return Cost(
+            target.issue.copy_cycles, path.start_cycles, key, charged, path.floor_cycles, path.overlap
+        )
 
     def execute(self) -> None:
         """Move the numbers."""
@@ -151,7 +174,8 @@ class Copy(Instruction):
 class Matmul(Instruction):
     """out [m, n] (+)= a [m, k] times b [k, n], or `groups` such products side by side.
 
-    With groups: a is [m, groups, k], b is [groups, k, n], out is [groups, m, n]. One instruction is one tile: its cost sums
+    With groups: a is [m, groups, k], b is [groups, k, n], out is [groups, m, n]. One instruction is one
+    tile: its cost sums
     the micro-kernel calls inside it.
     """
 
@@ -171,7 +195,9 @@ class Matmul(Instruction):
         m, k, n = a.shape[0], a.shape[-1], b.shape[-1]
         expected = (groups, m, n) if len(b.shape) == 3 else (m, n)
         if out.shape != expected or b.shape[-2] != k or (len(b.shape) == 3 and a.shape[1] != groups):
-            raise ProgramError("a product of sizes that do not fit", got=f"{a.shape} x {b.shape} -> {out.shape}")
+            raise ProgramError(
+                "a product of sizes that do not fit", got=f"{a.shape} x {b.shape} -> {out.shape}"
+            )
         super().__init__((a, b, out) if accumulate else (a, b), (out,), coords)
         self.groups, self.m, self.n, self.k = groups, m, n, k
         self.macs = groups * m * n * k
@@ -186,7 +212,9 @@ class Matmul(Instruction):
         """Calls of the target's micro-kernel over row blocks and column blocks; tail rows cost a whole kernel."""
         spec = target.matmul.get(self.rate)
         if spec is None:
-            raise ProgramError("no such matrix rate", where=target.name, got=self.rate, limit=", ".join(target.matmul))
+            raise ProgramError(
+                "no such matrix rate", where=target.name, got=self.rate, limit=", ".join(target.matmul)
+            )
         cycles = matmul_cycles(spec, self.groups, self.m, self.n, self.k)
         return Cost(target.issue.matmul_cycles, cycles)
 
@@ -198,7 +226,7 @@ class Matmul(Instruction):
         if self.rate.endswith("_fp16"):
             out[...] = product_fp16(out if self.accumulate else None, left, b)
         elif self.accumulate:
-            out += product(left, b)
+            np.add(out, product(left, b), out=out)
         else:
             out[...] = product(left, b)
 
@@ -213,14 +241,29 @@ class MatmulInto(Matmul):
     name = "matmul_into"
 
     def __init__(
-        self, out: View, product_shape: tuple[int, ...], a: View, b: View, parts: Parts, *, rate: str,
-        axes: tuple[int, ...] | None = None, coords: Coords = (),
+        self,
+        out: View,
+        product_shape: tuple[int, ...],
+        a: View,
+        b: View,
+        parts: Parts,
+        *,
+        rate: str,
+        axes: tuple[int, ...] | None = None,
+        coords: Coords = (),
     ) -> None:
         """Add the parts of the product, seen in `product_shape`, onto `out`."""
         groups = b.shape[0] if len(b.shape) == 3 else 1
         m, n = a.shape[0], b.shape[-1]
         shape = (groups, m, n) if len(b.shape) == 3 else (m, n)
-        super().__init__(View(out.buffer, out.start, shape, out.range, out.exact), a, b, rate=rate, accumulate=True, coords=coords)
+        super().__init__(
+            View(out.buffer, out.start, shape, out.range, out.exact),
+            a,
+            b,
+            rate=rate,
+            accumulate=True,
+            coords=coords,
+        )
         self.out = out
         self.product_shape = product_shape
         self.parts = parts
@@ -245,7 +288,14 @@ class VectorOp(Instruction):
     name = "vector"
 
     def __init__(
-        self, reads: tuple[View, ...], writes: tuple[View, ...], *, runs: int, pieces: int, piece_bytes: int, moves: int,
+        self,
+        reads: tuple[View, ...],
+        writes: tuple[View, ...],
+        *,
+        runs: int,
+        pieces: int,
+        piece_bytes: int,
+        moves: int,
         coords: Coords,
     ) -> None:
         """Describe the loads and stores; subclasses give the numbers."""
@@ -263,7 +313,11 @@ class VectorOp(Instruction):
         """Register moves at the load and store rate, a fixed time for each run and for the call."""
         spec = target.vector
         registers = self.pieces * ceil(self.piece_bytes / spec.register_bytes)
-        cycles = ceil(registers * self.moves / spec.moves_per_cycle) + self.runs * spec.run_cycles + spec.call_cycles
+        cycles = (
+            ceil(registers * self.moves / spec.moves_per_cycle)
+            + self.runs * spec.run_cycles
+            + spec.call_cycles
+        )
         return Cost(target.issue.vector_cycles, cycles)
 
 
@@ -314,8 +368,16 @@ class Accumulate(VectorOp):
     name = "accumulate"
 
     def __init__(
-        self, out: View, source: View, parts: Parts, *, axes: tuple[int, ...] | None = None, runs: int, pieces: int,
-        piece_bytes: int, coords: Coords = (),
+        self,
+        out: View,
+        source: View,
+        parts: Parts,
+        *,
+        axes: tuple[int, ...] | None = None,
+        runs: int,
+        pieces: int,
+        piece_bytes: int,
+        coords: Coords = (),
     ) -> None:
         """Add `pieces` packed pieces in `runs` loops."""
         super().__init__(
@@ -333,7 +395,7 @@ def add_parts(out: Array, source: Array, parts: Parts, axes: tuple[int, ...] | N
     """out[target] += source[origin] for each pair, the axes of the source reordered."""
     for target, origin in parts:
         term = source[origin]
-        out[target] += term if axes is None else term.transpose(axes)
+        np.add(out[target], term if axes is None else term.transpose(axes), out=out[target])
 
 
 class Permute(VectorOp):
@@ -362,6 +424,7 @@ class Barrier(Instruction):
     """
 
     __slots__ = ("cores", "key")
+    kind = BARRIER
     name = "barrier"
 
     def __init__(self, key: int = 0, cores: tuple[int, ...] | None = None) -> None:
@@ -383,6 +446,7 @@ class FlagSet(Instruction):
     """Raise a flag for another core, when the engine has done what was issued to it before."""
 
     __slots__ = ("_engine", "flag")
+    kind = FLAG_SET
     name = "set_flag"
 
     def __init__(self, flag: str, engine: str, *, channel: int = 0) -> None:
@@ -409,6 +473,7 @@ class FlagWait(FlagSet):
     """Hold an engine until a flag was raised, and lower it."""
 
     __slots__ = ()
+    kind = FLAG_WAIT
     name = "wait_flag"
 
     def cost(self, target: Target) -> Cost:

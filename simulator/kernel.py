@@ -6,7 +6,7 @@ A kernel never sees time. It keeps nothing from one tile to the next: rings of b
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from simulator.instructions import Instruction
 from simulator.memories import Buffer, Memory
@@ -52,15 +52,16 @@ class Space:
     """Where a launch takes its buffers from: every core's own memories and the shared ones."""
 
     def __init__(
-        self, cores: Sequence[Core], own: dict[int, dict[str, Memory]], shared: dict[str, Memory], numerics: bool
+        self, cores: Sequence[Core], own: dict[int, dict[str, Memory]], shared: dict[str, Memory]
     ) -> None:
         """Hand out buffers for these cores."""
         self.cores = tuple(cores)
         self._own = own
         self._shared = shared
-        self._numerics = numerics
 
-    def ring(self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = "") -> None:
+    def ring(
+        self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
+    ) -> None:
         """Give every core a ring of `depth` buffers of `size` elements, from its own or a shared memory.
 
         Raises:
@@ -69,23 +70,22 @@ class Space:
         for core in self.cores:
             level = self._shared.get(memory) or self._own[core.index][memory]
             label = f"{name} of core {core.index}"
-            core.rings[name] = Ring([self._buffer(level, label, size, dtype, remedy) for _ in range(depth)])
+            core.rings[name] = Ring(
+                [level.allocate(label, (size,), dtype, remedy=remedy) for _ in range(depth)]
+            )
 
-    def common_ring(self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = "") -> None:
+    def common_ring(
+        self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
+    ) -> None:
         """Give all cores one ring in a shared memory.
 
         Raises:
             CapacityError: the memory is too small.
         """
-        ring = Ring([self._buffer(self._shared[memory], name, size, dtype, remedy) for _ in range(depth)])
+        level = self._shared[memory]
+        ring = Ring([level.allocate(name, (size,), dtype, remedy=remedy) for _ in range(depth)])
         for core in self.cores:
             core.rings[name] = ring
-
-    def _buffer(self, memory: Memory, name: str, size: int, dtype: DType, remedy: str) -> Buffer:
-        buffer = memory.allocate(name, (size,), dtype, remedy=remedy)
-        if self._numerics:
-            buffer.materialise()
-        return buffer
 
 
 class Kernel(Protocol):
@@ -109,3 +109,29 @@ class Kernel(Protocol):
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """The instructions of a core, in order."""
+
+
+@runtime_checkable
+class HasValues(Protocol):
+    """A kernel that can also compute its numbers in fewer and larger steps than it is timed in."""
+
+    def values(self, core: Core) -> Iterator[Instruction]:
+        """Steps with the results of `program`, and its barriers, to be executed in the order of the program.
+
+        Loads, stores and barriers are those of `program`; a step may do what a whole loop of products does. The result
+        is that of the instructions, but for the order in which BLAS sums a product.
+        """
+
+
+@runtime_checkable
+class HasOrigins(Protocol):
+    """A kernel whose cores of one class differ in the coordinates of their tiles.
+
+    Without it, cores of a kernel that has coordinates are simulated one by one.
+    """
+
+    def origins(self, rank: int, count: int) -> Sequence[tuple[int, ...]]:
+        """The coordinates of a core's tiles, in order, on the first of the kernel's axes.
+
+        Coordinates on the axes behind them are relative to the tile, and equal for the cores of a class.
+        """

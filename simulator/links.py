@@ -1,6 +1,7 @@
 """Shared links: max-min fair division of a bandwidth among the flows that are active, in integers.
 
-Bandwidth, shares and bytes left are integers in units of 2^-16 byte a cycle. Shares are floored and what is left over is
+Bandwidth, shares and bytes left are integers in units of 2^-16 byte a cycle. Shares are floored and what
+is left over is
 unused; unequal caps are filled round by round; a flow ends at the ceiling. A link's state changes only when a flow
 starts or ends, never because somebody looks, so that equal flows stay equal.
 """
@@ -25,7 +26,9 @@ class Flow:
 
     __slots__ = ("left", "owner", "port", "port_rate", "rate", "since", "weight")
 
-    def __init__(self, left: int, port: Hashable, port_rate: int, weight: int = 1, owner: object = None) -> None:
+    def __init__(
+        self, left: int, port: Hashable, port_rate: int, weight: int = 1, owner: object = None
+    ) -> None:
         """A flow of `left` units that has not joined a link yet."""
         self.left = left
         self.port = port
@@ -73,13 +76,18 @@ class SharedLink:
     def share(self, now: int) -> int | None:
         """Divide the bandwidth at cycle `now`; returns the cycle of the next end, None when the link is idle."""
         self.changed = False
-        if not self.flows:
+        flows = self.flows
+        if not flows:
             return None
-        for flow in self.flows:
+        for flow in flows:
             flow.left -= flow.rate * (now - flow.since)
             flow.since = now
+        if len(flows) == 1:
+            flow = flows[0]
+            flow.rate = min(flow.port_rate, self.rate // flow.weight)
+            return flow.end()
         self._divide()
-        return min(f.end() for f in self.flows)
+        return min(f.end() for f in flows)
 
     def _divide(self) -> None:
         """Fill the caps round by round."""
@@ -88,13 +96,16 @@ class SharedLink:
         capacity, weight = self.rate, sum(f.weight for f in self.flows)
         while capped:
             fair = capacity // weight
-            below = [(cap, f) for cap, f in capped if cap <= fair]
-            if not below:
-                for _, flow in capped:
-                    flow.rate = fair
-                return
-            for cap, flow in below:
+            above = []
+            for cap, flow in capped:
+                if cap > fair:
+                    above.append((cap, flow))
+                    continue
                 flow.rate = cap
                 capacity -= cap * flow.weight
                 weight -= flow.weight
-            capped = [(cap, f) for cap, f in capped if cap > fair]
+            if len(above) == len(capped):
+                for _, flow in above:
+                    flow.rate = fair
+                return
+            capped = above

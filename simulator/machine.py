@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import simpy
 
 from simulator.errors import ProgramError
-from simulator.kernel import Core, Kernel, Space
+from simulator.kernel import Core, HasOrigins, HasValues, Kernel, Space
 from simulator.memories import Buffer, Memory
 from simulator.model import CoreClass, LaunchModel
 from simulator.numerics import DType
@@ -17,7 +18,7 @@ from simulator.races import RaceCheck
 from simulator.recorder import Recorder
 from simulator.run import LaunchRecord
 from simulator.trace import Trace
-from simulator.values import DmaMode, Timing, execute
+from simulator.values import DmaMode, Timing, execute, execute_in_order
 from targets.schema import Target
 
 
@@ -27,15 +28,23 @@ class Checks:
 
     Attributes:
         dma: when a copy lands ("modelled", "early", "late").
+        values: "tiles" lets a kernel that can compute its numbers in larger steps than its instructions; "instructions"
+            executes every instruction when it completes, as the other checks do.
         races: raise RaceError when two cores touch the same bytes of shared memory with nothing between.
         dropped: (memory, kind) of derived hazards to overlook, kind "raw", "war" or "waw".
         fold: simulate cores of equal programs as one; the trace is the same.
     """
 
     dma: DmaMode = "modelled"
+    values: Literal["tiles", "instructions"] = "tiles"
     races: bool = False
     dropped: frozenset[tuple[str, str]] = frozenset()
     fold: bool = True
+
+    @property
+    def by_instruction(self) -> bool:
+        """Whether every instruction is executed by itself."""
+        return self.values == "instructions" or self.dma != "modelled" or self.races or bool(self.dropped)
 
 
 class Machine:
@@ -58,7 +67,10 @@ class Machine:
         bad = [core for core in cores if not 0 <= core < target.groups]
         if bad or not cores or len(set(cores)) != len(cores):
             raise ProgramError(
-                "cores that the target does not have", where=target.name, got=list(cores), limit=f"0 to {target.groups - 1}"
+                "cores that the target does not have",
+                where=target.name,
+                got=list(cores),
+                limit=f"0 to {target.groups - 1}",
             )
         self.target = target
         self.cores = tuple(sorted(cores))
@@ -68,7 +80,8 @@ class Machine:
         self._lanes = Lanes(target, kind)
         self._shared = {n: Memory(n, s) for n, s in target.memory.items() if s.scope == "chip"}
         self._own = {
-            core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"} for core in self.cores
+            core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"}
+            for core in self.cores
         }
         self._main = [n for n in self._shared if n == "ddr"]
         self._recorder = Recorder(tuple(self._lanes.names))
@@ -77,7 +90,13 @@ class Machine:
         self.macs = 0
 
     def tensor(
-        self, name: str, shape: tuple[int, ...], dtype: DType, *, memory: str = "ddr", address: int | None = None
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        *,
+        memory: str = "ddr",
+        address: int | None = None,
     ) -> Buffer:
         """A buffer in a shared memory that outlives launches; it has no numbers until it is filled or materialised.
 
@@ -100,7 +119,7 @@ class Machine:
         members = self._members(kernel)
         cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared, self.numerics)
+        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared)
         kernel.setup(space)
         compiler = Compiler(self.target, self._lanes, self.checks.dropped)
         classes = [CoreClass(group, compiler.compile(kernel.program(cores[group[0]]))) for group in members]
@@ -114,11 +133,12 @@ class Machine:
     def _members(self, kernel: Kernel) -> list[tuple[int, ...]]:
         """Cores of equal programs, in the order of their first core."""
         count = len(self.cores)
+        fold = self.checks.fold and (not kernel.axes or isinstance(kernel, HasOrigins))
         groups: dict[Hashable, list[int]] = {}
         for rank, index in enumerate(self.cores):
             key = kernel.core_class(rank, count)
             if key is not None:
-                groups.setdefault(key if self.checks.fold else (key, rank), []).append(index)
+                groups.setdefault(key if fold else (key, rank), []).append(index)
         return [tuple(group) for group in groups.values()]
 
     def _simulate(self, kernel: Kernel, classes: list[CoreClass]) -> LaunchRecord:
@@ -128,18 +148,31 @@ class Machine:
         self._model = LaunchModel(simpy.Environment(initial_time=begin), self.target, self._lanes, classes)
         end = max(begin, self._model.run())
         record = LaunchRecord(name=kernel.name, kind=kernel.kind, start=self.cycles, end=end, cores=active)
-        self._recorder.add(len(self.launches), self._model, classes, kernel.axes)
+        origins = self._origins(kernel, classes) if isinstance(kernel, HasOrigins) else {}
+        self._recorder.add(len(self.launches), self._model, classes, kernel.axes, origins)
         self.launches.append(record)
         self.cycles = end
         self.macs += sum(c.program.macs * len(c.cores) for c in classes)
         return record
 
+    def _origins(self, kernel: HasOrigins, classes: list[CoreClass]) -> dict[int, Sequence[tuple[int, ...]]]:
+        """The tiles' coordinates of each core that shares a class."""
+        shared = [core for c in classes if len(c.cores) > 1 for core in c.cores]
+        return {core: kernel.origins(self.cores.index(core), len(self.cores)) for core in shared}
+
     def _values(self, kernel: Kernel, cores: dict[int, Core], classes: list[CoreClass]) -> None:
         if not (self.numerics or self.checks.races):
             return
+        if isinstance(kernel, HasValues) and not self.checks.by_instruction:
+            execute_in_order(
+                {index: kernel.values(cores[index]) for c in classes for index in sorted(c.cores)}
+            )
+            return
         states = {core.index: core for core in self._model.cores}
         timings = {
-            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end) for c in classes for index in c.cores
+            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end)
+            for c in classes
+            for index in c.cores
         }
         programs = {index: kernel.program(cores[index]) for index in timings}
         race = RaceCheck(timings, len(self._lanes.names)) if self.checks.races else None

@@ -22,16 +22,47 @@ def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+@lru_cache(maxsize=65536)
+def placement(
+    frame: tuple[int, ...], start: tuple[int, ...], size: tuple[int, ...], item_bytes: int
+) -> tuple[int, int, int, int, bool] | None:
+    """(offset, rows, row bytes, stride, exact) of a box in a row-major array; None when it leaves the array."""
+    if len(start) != len(frame) or len(size) != len(frame):
+        return None
+    strides, offset = packed_strides(frame, item_bytes), 0
+    for low, extent, limit, stride in zip(start, size, frame, strides, strict=True):
+        if low < 0 or extent < 0 or low + extent > limit:
+            return None
+        offset += low * stride
+    (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), item_bytes)
+    return offset, rows, row_bytes, stride, exact
+
+
 class Buffer:
     """A named, allocated range of one memory, seen as a row-major array.
 
-    Buffers of one memory never overlap. `data` is None while only time is simulated. A constant buffer is only read by
+    Buffers of one memory never overlap. `data` is None until it is touched. A constant buffer is only read by
     the kernels: it can cause no hazard, and a write to it is refused.
     """
 
-    __slots__ = ("_views", "address", "constant", "data", "dtype", "memory", "name", "shape", "shared", "size", "strides")
+    __slots__ = (
+        "_boxes",
+        "_views",
+        "address",
+        "constant",
+        "data",
+        "dtype",
+        "memory",
+        "name",
+        "shape",
+        "shared",
+        "size",
+        "strides",
+    )
 
-    def __init__(self, memory: str, name: str, address: int, shape: tuple[int, ...], dtype: DType, shared: bool) -> None:
+    def __init__(
+        self, memory: str, name: str, address: int, shape: tuple[int, ...], dtype: DType, shared: bool
+    ) -> None:
         """Describe a buffer; `Memory.allocate` is how one is made."""
         self.memory = memory
         self.name = name
@@ -44,16 +75,18 @@ class Buffer:
         self.strides = packed_strides(shape, dtype.size_bytes)
         self.data: Array | None = None
         self._views: dict[tuple[int, tuple[int, ...]], View] = {}
+        self._boxes: dict[object, View] = {}
 
     @property
     def bytes(self) -> int:
         """The size in bytes."""
         return self.size * self.dtype.size_bytes
 
-    def materialise(self) -> None:
-        """Give the buffer storage, filled with NaN."""
+    def numbers(self) -> Array:
+        """The numbers; a buffer that was never written holds NaN."""
         if self.data is None:
             self.data = poisoned(self.size, self.dtype).reshape(self.shape)
+        return self.data
 
     def reshaped(self, shape: tuple[int, ...]) -> Buffer:
         """The same bytes under another shape, for a constant: hazards do not see that the two are one."""
@@ -63,8 +96,13 @@ class Buffer:
         return twin
 
     def box(
-        self, start: tuple[int, ...], size: tuple[int, ...], *, frame: tuple[int, ...] | None = None,
-        shape: tuple[int, ...] | None = None, first: int = 0,
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        *,
+        frame: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+        first: int = 0,
     ) -> View:
         """The view of [start, start + size) on every axis.
 
@@ -78,17 +116,31 @@ class Buffer:
         Raises:
             BoundsError: the box leaves the buffer.
         """
-        limits = frame or self.shape
-        strides = self.strides if frame is None else packed_strides(frame, self.dtype.size_bytes)
-        if frame is not None and first + prod(frame) > self.size:
-            raise self._out_of_bounds((first,), frame)
-        offset = self.address + first * self.dtype.size_bytes
-        for low, extent, limit, stride in zip(start, size, limits, strides, strict=True):
-            if low < 0 or extent < 0 or low + extent > limit:
-                raise self._out_of_bounds(start, size)
-            offset += low * stride
-        (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), self.dtype.size_bytes)
-        return View(self, start, shape or size, Range(offset, rows, row_bytes, stride), exact, (frame or self.shape, size, first))
+        if frame is None:
+            return self._cut(start, size, None, shape, first)
+        key = (start, size, frame, shape, first)
+        view = self._boxes.get(key)
+        if view is None:
+            view = self._boxes[key] = self._cut(start, size, frame, shape, first)
+        return view
+
+    def _cut(
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        frame: tuple[int, ...] | None,
+        shape: tuple[int, ...] | None,
+        first: int,
+    ) -> View:
+        item = self.dtype.size_bytes
+        placed = placement(frame or self.shape, start, size, item)
+        if placed is None or (frame is not None and first + prod(frame) > self.size):
+            raise self._out_of_bounds(
+                start if placed is None else (first,), size if placed is None else frame or self.shape
+            )
+        offset, rows, row_bytes, stride, exact = placed
+        covered = Range(self.address + first * item + offset, rows, row_bytes, stride)
+        return View(self, start, shape or size, covered, exact, (frame or self.shape, size, first))
 
     def dense(self, shape: tuple[int, ...], first: int = 0) -> View:
         """The view of prod(shape) elements of a one-dimensional buffer from element `first`, packed, in this shape.
@@ -126,7 +178,12 @@ class View:
     __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
 
     def __init__(
-        self, buffer: Buffer, start: tuple[int, ...], shape: tuple[int, ...], covered: Range, exact: bool,
+        self,
+        buffer: Buffer,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        covered: Range,
+        exact: bool,
         frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
     ) -> None:
         """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
@@ -139,9 +196,7 @@ class View:
 
     def array(self) -> Array:
         """The numbers: a numpy view that can be written, or a copy where a box is read in a shape that no view has."""
-        data = self.buffer.data
-        if data is None:
-            raise BoundsError("numbers of a buffer that has none", where=f"{self.buffer.name} in {self.buffer.memory}")
+        data = self.buffer.numbers()
         if self._frame is None:
             first = self.start[0]
             return data[first : first + prod(self.shape)].reshape(self.shape)
@@ -189,7 +244,10 @@ class Memory:
             if address + wanted > self.base + self.spec.size_bytes:
                 free = self.base + self.spec.size_bytes - address
                 raise CapacityError(
-                    f"buffer {name} does not fit", memory=self.name, wanted_bytes=wanted, free_bytes=max(0, free),
+                    f"buffer {name} does not fit",
+                    memory=self.name,
+                    wanted_bytes=wanted,
+                    free_bytes=max(0, free),
                     remedy=remedy,
                 )
         else:
@@ -201,13 +259,17 @@ class Memory:
         end = self.base + self.spec.size_bytes
         if address < self.base or address + wanted > end:
             raise BoundsError(
-                "address outside a memory", where=f"{name} in {self.name}", got=f"{address:#x} + {wanted} bytes",
+                "address outside a memory",
+                where=f"{name} in {self.name}",
+                got=f"{address:#x} + {wanted} bytes",
                 limit=f"{self.base:#x} to {end:#x}",
             )
         for first, last, other in self._taken:
             if address < last and first < address + wanted:
                 raise BoundsError(
-                    "two buffers overlap", where=f"{name} in {self.name}", got=f"{address:#x} + {wanted} bytes",
+                    "two buffers overlap",
+                    where=f"{name} in {self.name}",
+                    got=f"{address:#x} + {wanted} bytes",
                     limit=f"{other} lies at {first:#x} to {last:#x}",
                 )
 

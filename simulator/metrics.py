@@ -240,7 +240,7 @@ _CLAUSES = {
     "barrier": "waits most at barriers",
     "flag": "waits most for flags",
     LAUNCH: "loses most to the cost of launches",
-    NO_WORK: "loses most to cores without work",
+    NO_WORK: "loses most to having no work",
 }
 
 

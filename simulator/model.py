@@ -11,9 +11,9 @@ import simpy
 from simulator.engines import CoreState, Lane, flow_of
 from simulator.errors import DeadlockError, ProgramError
 from simulator.events import ENDS, STARTS, Alarm
-from simulator.instructions import Cost
+from simulator.instructions import BARRIER, Cost
 from simulator.links import UNIT, SharedLink
-from simulator.program import BARRIER, SCALAR, Lanes, Program
+from simulator.program import SCALAR, Lanes, Program
 from targets.schema import Target
 
 
@@ -39,10 +39,13 @@ class LaunchModel:
     """Runs the programs of one launch from cycle `env.now` on.
 
     Attributes:
+        starting: whether the starts of the cycle are being done, in the order of the cores.
         blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
     """
 
-    def __init__(self, env: simpy.Environment, target: Target, lanes: Lanes, classes: Sequence[CoreClass]) -> None:
+    def __init__(
+        self, env: simpy.Environment, target: Target, lanes: Lanes, classes: Sequence[CoreClass]
+    ) -> None:
         """Build cores and links; nothing has been issued."""
         self.env = env
         self.target = target
@@ -63,9 +66,10 @@ class LaunchModel:
         self.blame: dict[tuple[int, int], tuple[int, int]] = {}
         self.lane_names = lanes.names
         self._touched: list[CoreState] = []
-        self._pending_look = False
+        self.starting = self._pending_look = False
         self._look = Alarm(env, self._starts, STARTS)
-        self._link_alarms: dict[str, set[int]] = {name: set() for name in self.links}
+        self._pending_ends: dict[str, set[int]] = {name: set() for name in self.links}
+        self._spare: dict[str, list[Alarm]] = {name: [] for name in self.links}
         self.cores = [CoreState(self, c.cores[0], len(c.cores), c.program, lanes) for c in classes]
 
     def run(self) -> int:
@@ -75,16 +79,27 @@ class LaunchModel:
             DeadlockError: nothing can proceed and programs are not finished.
         """
         for core in self.cores:
-            core.fetch(self.env.now)
+            core.fetch(self.now)
         self.env.run()
         stuck = [core for core in self.cores if not core.finished]
         if stuck:
-            raise DeadlockError(max(core.since for core in stuck), tuple(self._complaint(core) for core in stuck))
-        return max((max(core.end, default=0) for core in self.cores), default=int(self.env.now))
+            raise DeadlockError(
+                max(core.since for core in stuck), tuple(self._complaint(core) for core in stuck)
+            )
+        return max((max(core.end, default=0) for core in self.cores), default=self.now)
+
+    @property
+    def now(self) -> int:
+        """The cycle."""
+        return int(self.env.now)
 
     def touch(self, core: CoreState) -> None:
         """Look at a core's lanes when the ends and issues of this cycle are done."""
         self._touched.append(core)
+        self.look()
+
+    def look(self) -> None:
+        """Do the starts that had to wait, and share the links, when the ends and issues of this cycle are done."""
         if not self._pending_look:
             self._pending_look = True
             self._look.set(0)
@@ -95,41 +110,56 @@ class LaunchModel:
 
     def _starts(self) -> None:
         """Starts of this cycle, in (core, engine) order, then the links' new shares."""
-        now = int(self.env.now)
+        now = self.now
+        self.starting = True
         while self._touched:
             batch = sorted(self._touched, key=_by_index) if len(self._touched) > 1 else self._touched
             self._touched = []
             for core in batch:
                 core.touched = False
                 core.start_what_can(now)
-        self._pending_look = False
+        self.starting = self._pending_look = False
         for link in self.links.values():
             if link.changed:
                 self._share(link, now)
 
     def _share(self, link: SharedLink, now: int) -> None:
         end = link.share(now)
-        pending = self._link_alarms[link.name]
+        pending = self._pending_ends[link.name]
         if end is not None and end not in pending:
             pending.add(end)
-            Alarm(self.env, lambda: self._flows_end(link), ENDS).set(end - now)
+            spare = self._spare[link.name]
+            alarm = spare.pop() if spare else self._link_alarm(link)
+            alarm.set(end - now)
+
+    def _link_alarm(self, link: SharedLink) -> Alarm:
+        """An alarm for the end of flows; it goes back to the spare ones when it has rung."""
+
+        def ring() -> None:
+            self._spare[link.name].append(alarm)
+            self._flows_end(link)
+
+        alarm = Alarm(self.env, ring, ENDS)
+        return alarm
 
     def _flows_end(self, link: SharedLink) -> None:
-        now = int(self.env.now)
-        self._link_alarms[link.name].discard(now)
+        now = self.now
+        self._pending_ends[link.name].discard(now)
         done = link.ended(now)
         for flow in done:
             lane = flow.owner
             assert isinstance(lane, Lane)  # noqa: S101  # flows of this model are owned by lanes
             lane.flowed(now)
-            lane.core.touch()
+        if done:
+            self.look()
 
     def flow(self, lane: Lane, cost: Cost, weight: int) -> None:
         """The stream of a copy joins its link."""
         path = self.target.path[cost.path]
         factor = self._costs[path.link, path.direction]
         flow = flow_of(lane, cost.charged_bytes, factor, path.port, self._ports[path.port], weight)
-        self.links[path.link].join(flow, int(self.env.now))
+        self.links[path.link].join(flow, self.now)
+        self.look()
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
         """A core (and its equals) has come to a barrier."""
@@ -142,7 +172,9 @@ class LaunchModel:
         if now > gathering.latest or core.index < gathering.last_core:
             gathering.latest, gathering.last_core = now, core.index
         if gathering.count > expected:
-            raise ProgramError("more cores at a barrier than it has", where=f"barrier {key}", limit=str(expected))
+            raise ProgramError(
+                "more cores at a barrier than it has", where=f"barrier {key}", limit=str(expected)
+            )
         if gathering.count == expected:
             del self._barriers[key]
             sync = self.target.sync
@@ -150,12 +182,12 @@ class LaunchModel:
             Alarm(self.env, lambda: self._release(gathering), ENDS).set(delay)
 
     def _release(self, gathering: _Gathering) -> None:
-        now = int(self.env.now)
+        now = self.now
         last = next(core for core, _ in gathering.entries if core.index == gathering.last_core)
         blame = (gathering.last_core, last.arrived)
         for core, arrived in gathering.entries:
             self.blame[core.index, core.arrived] = blame
-            core.release(now, arrived)
+            core.release(now, arrived, gathering.latest)
 
     def flag_is_up(self, key: Hashable, core: CoreState) -> bool:
         """Whether a flag was set; if not, the core is looked at when it is."""

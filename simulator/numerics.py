@@ -1,13 +1,14 @@
 """Data types of the machine: how they are stored, rounded and poisoned.
 
-Products of 16-bit operands are exact in fp32; sums are fp32 in the order of the tiles; a result is rounded once, when it
+Products of 16-bit operands are exact in fp32; sums are fp32 in the order of the tiles; a result is rounded
+once, when it
 is complete (an fp16 accumulator is the exception that a tiling can ask for).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +29,23 @@ class DType:
 
 
 def _bf16() -> DType:
-    import ml_dtypes
+    import ml_dtypes  # noqa: PLC0415  # only those who use bf16 pay for it
 
     return DType("bf16", np.dtype(ml_dtypes.bfloat16), 2, 2.0**-8)
 
 
-@lru_cache(maxsize=None)
+@cache
 def dtype(name: str) -> DType:
     """The data type called `name`: fp16, bf16, fp32 or fp64.
 
     Raises:
         ProgramError: there is no such type.
     """
-    plain = {"fp16": (np.float16, 2, 2.0**-11), "fp32": (np.float32, 4, 2.0**-24), "fp64": (np.float64, 8, 2.0**-53)}
+    plain = {
+        "fp16": (np.float16, 2, 2.0**-11),
+        "fp32": (np.float32, 4, 2.0**-24),
+        "fp64": (np.float64, 8, 2.0**-53),
+    }
     if name in plain:
         kind, size, unit = plain[name]
         return DType(name, np.dtype(kind), size, unit)
@@ -60,7 +65,9 @@ def name_of(array_dtype: np.dtype[np.generic]) -> str:
             return name
     if array_dtype.name == "bfloat16":
         return "bf16"
-    raise ProgramError("array of a type that is not simulated", got=str(array_dtype), limit="fp16, bf16, fp32, fp64")
+    raise ProgramError(
+        "array of a type that is not simulated", got=str(array_dtype), limit="fp16, bf16, fp32, fp64"
+    )
 
 
 def poisoned(count: int, kind: DType) -> Array:
@@ -69,7 +76,7 @@ def poisoned(count: int, kind: DType) -> Array:
 
 
 def product(a: Array, b: Array) -> NDArray[np.float32]:
-    """a [.., m, k] times b [.., k, n], summed in fp32 (fp64 stays fp64).
+    """A [.., m, k] times b [.., k, n], summed in fp32 (fp64 stays fp64).
 
     A product of one row goes through another BLAS routine, with other bits, than the same row among several; it is
     padded to two rows, so that tilings agree as far as the order of their sums does.
@@ -83,7 +90,7 @@ def product(a: Array, b: Array) -> NDArray[np.float32]:
 
 
 def product_fp16(total: Array | None, a: Array, b: Array) -> NDArray[np.float16]:
-    """a [.., m, k] times b [.., k, n] with an fp16 accumulator: each multiply-add is rounded to fp16, in order of k.
+    """A [.., m, k] times b [.., k, n] with an fp16 accumulator: each multiply-add is rounded to fp16, in order of k.
 
     The sum of an fp16 accumulator and an exact product fits fp64, so one rounding is made per step, as a fused
     multiply-add does.

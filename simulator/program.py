@@ -5,19 +5,26 @@ Compiling asks every instruction for its cost and derives its hazards. It follow
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 from simulator.errors import ProgramError
 from simulator.hazards import HazardTracker, Need
-from simulator.instructions import Barrier, Coords, Copy, Cost, FlagSet, FlagWait, Instruction
+from simulator.instructions import (
+    BARRIER,
+    FLAG_SET,
+    FLAG_WAIT,
+    OPERATION,
+    Barrier,
+    Coords,
+    Cost,
+    FlagSet,
+    Instruction,
+)
 from targets.schema import Target
 
 SCALAR = 0
 """The lane of the scalar unit, where barriers stand."""
-
-OPERATION, BARRIER, FLAG_SET, FLAG_WAIT = range(4)
-"""Kinds of entries."""
 
 NO_NEED: Need = {}
 
@@ -52,41 +59,70 @@ class Lanes:
         return self.first[kind] + channel % self.count[kind]
 
 
-@dataclass(slots=True)
+class Row(NamedTuple):
+    """One entry of a program.
+
+    Attributes:
+        lane, number: its engine and its number on it.
+        cost: issue cycles, time on the engine, path and bytes.
+        need: (lane -> number) that has to end first.
+        kind: operation, barrier, flag set or wait.
+        shared: touches shared memory, so that a barrier waits for it.
+        name, moved, source, destination, coords: for the trace.
+    """
+
+    lane: int
+    number: int
+    cost: Cost
+    need: Need
+    kind: int
+    shared: bool
+    name: str
+    moved: int
+    source: str
+    destination: str
+    coords: Coords
+
+
 class Program:
     """Columns of one core's program.
 
     Attributes:
-        lane, number: the engine of each entry and its number on it.
-        cost: issue cycles, time on the engine, path and bytes.
-        need: (lane -> number) that has to end first.
         sets: later entries on other engines that wait for this one, so that a flag set follows it.
-        kind: operation, barrier, flag set or wait; `key` names the barrier or flag.
-        shared: touches shared memory, so that a barrier waits for it.
-        name, moved, source, destination, coords: for the trace.
+        key: the barrier or flag of an entry; `cores` those of a barrier that is not for all.
+        by_lane: the entries of each engine.
         macs: multiply-adds executed by the whole program.
+        The others are the columns of `Row`.
     """
 
-    lane: list[int] = field(default_factory=list)
-    number: list[int] = field(default_factory=list)
-    cost: list[Cost] = field(default_factory=list)
-    need: list[Need] = field(default_factory=list)
-    sets: list[int] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    key: dict[int, Hashable] = field(default_factory=dict)
-    cores: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    shared: list[bool] = field(default_factory=list)
-    name: list[str] = field(default_factory=list)
-    moved: list[int] = field(default_factory=list)
-    source: list[str] = field(default_factory=list)
-    destination: list[str] = field(default_factory=list)
-    coords: list[Coords] = field(default_factory=list)
-    by_lane: list[list[int]] = field(default_factory=list)
-    macs: int = 0
+    def __init__(self, rows: list[Row], by_lane: list[list[int]]) -> None:
+        """Take the rows apart."""
+        columns = zip(*rows, strict=True) if rows else ((),) * len(Row._fields)
+        self.lane: Sequence[int]
+        self.number: Sequence[int]
+        self.cost: Sequence[Cost]
+        self.need: Sequence[Need]
+        self.kind: Sequence[int]
+        self.shared: Sequence[bool]
+        self.name: Sequence[str]
+        self.moved: Sequence[int]
+        self.source: Sequence[str]
+        self.destination: Sequence[str]
+        self.coords: Sequence[Coords]
+        for name, column in zip(Row._fields, columns, strict=True):
+            setattr(self, name, column)
+        self.by_lane = by_lane
+        self.sets = [0] * len(rows)
+        self.key: dict[int, Hashable] = {}
+        self.cores: dict[int, tuple[int, ...]] = {}
+        self.macs = 0
+        for need in self.need:
+            for lane, number in need.items():
+                self.sets[by_lane[lane][number]] += 1
 
     def __len__(self) -> int:
         """Entries."""
-        return len(self.lane)
+        return len(self.sets)
 
     @property
     def has_flags(self) -> bool:
@@ -97,12 +133,15 @@ class Program:
 class Compiler:
     """Turns instructions into a Program; costs are looked up by signature."""
 
-    def __init__(self, target: Target, lanes: Lanes, dropped: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(
+        self, target: Target, lanes: Lanes, dropped: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         """Compile for a core with these lanes."""
         self._target = target
         self._lanes = lanes
         self._dropped = dropped
         self._costs: dict[Hashable, Cost] = {}
+        self._lane_of: dict[tuple[str, int], int] = {}
 
     def compile(self, instructions: Iterable[Instruction]) -> Program:
         """The columns of a program.
@@ -110,33 +149,57 @@ class Compiler:
         Raises:
             ProgramError: an instruction asks for an engine, a path or a rate that the machine does not have.
         """
-        program = Program(by_lane=[[] for _ in self._lanes.names])
         hazards = HazardTracker(len(self._lanes.names), self._dropped)
-        for instruction in instructions:
-            self._enter(program, hazards, instruction)
+        by_lane: list[list[int]] = [[] for _ in self._lanes.names]
+        rows: list[Row] = []
+        named: list[tuple[int, Instruction]] = []
+        macs = 0
+        for index, instruction in enumerate(instructions):
+            lane = self._lane(instruction.queue, instruction.channel)
+            number = len(by_lane[lane])
+            by_lane[lane].append(index)
+            if instruction.kind != OPERATION:
+                named.append((index, instruction))
+            if instruction.kind == BARRIER:
+                hazards.forget_shared()
+            macs += instruction.macs
+            rows.append(self._row(instruction, lane, number, hazards))
+        program = Program(rows, by_lane)
+        program.macs = macs
+        for index, instruction in named:
+            _name(program, index, instruction)
         return program
 
-    def _enter(self, program: Program, hazards: HazardTracker, instruction: Instruction) -> None:
-        lane = self._lanes.of(instruction.queue, instruction.channel)
-        index, number = len(program.lane), len(program.by_lane[lane])
-        need = NO_NEED
-        if isinstance(instruction, Barrier):
-            hazards.forget_shared()
-        elif instruction.reads or instruction.writes:
-            need = hazards.add(lane, number, instruction.reads, instruction.writes)
-            for other, awaited in need.items():
-                program.sets[program.by_lane[other][awaited]] += 1
-        program.by_lane[lane].append(index)
-        program.lane.append(lane)
-        program.number.append(number)
-        program.need.append(need)
-        program.sets.append(0)
-        program.cost.append(self._cost(instruction))
-        program.name.append(instruction.name)
-        program.coords.append(instruction.coords)
-        program.macs += instruction.macs
-        program.shared.append(any(v.buffer.shared for v in (*instruction.reads, *instruction.writes)))
-        self._enter_kind(program, index, instruction)
+    def _row(self, instruction: Instruction, lane: int, number: int, hazards: HazardTracker) -> Row:
+        reads, writes = instruction.reads, instruction.writes
+        need = hazards.add(lane, number, reads, writes) if reads or writes else NO_NEED
+        source = destination = ""
+        if instruction.moved:
+            source, destination = reads[0].buffer.memory, writes[0].buffer.memory
+        shared = False
+        for view in reads:
+            shared = shared or view.buffer.shared
+        for view in writes:
+            shared = shared or view.buffer.shared
+        return Row(
+            lane,
+            number,
+            self._cost(instruction),
+            need or NO_NEED,
+            instruction.kind,
+            shared,
+            instruction.name,
+            instruction.moved,
+            source,
+            destination,
+            instruction.coords,
+        )
+
+    def _lane(self, kind: str, channel: int) -> int:
+        found = self._lane_of.get((kind, channel))
+        if found is None:
+            found = self._lane_of[kind, channel] = self._lanes.of(kind, channel)
+        return found
 
     def _cost(self, instruction: Instruction) -> Cost:
         signature = instruction.signature()
@@ -145,21 +208,12 @@ class Compiler:
             cost = self._costs[signature] = instruction.cost(self._target)
         return cost
 
-    @staticmethod
-    def _enter_kind(program: Program, index: int, instruction: Instruction) -> None:
-        kind, moved, source, destination = OPERATION, 0, "", ""
-        if isinstance(instruction, Copy):
-            moved = instruction.src.range.bytes
-            source, destination = instruction.src.buffer.memory, instruction.dst.buffer.memory
-        elif isinstance(instruction, Barrier):
-            kind = BARRIER
-            program.key[index] = instruction.key
-            if instruction.cores is not None:
-                program.cores[index] = instruction.cores
-        elif isinstance(instruction, FlagSet):
-            kind = FLAG_WAIT if isinstance(instruction, FlagWait) else FLAG_SET
-            program.key[index] = instruction.flag
-        program.kind.append(kind)
-        program.moved.append(moved)
-        program.source.append(source)
-        program.destination.append(destination)
+
+def _name(program: Program, index: int, instruction: Instruction) -> None:
+    """Note the barrier or flag of an entry."""
+    if isinstance(instruction, Barrier):
+        program.key[index] = instruction.key
+        if instruction.cores is not None:
+            program.cores[index] = instruction.cores
+    elif isinstance(instruction, FlagSet):
+        program.key[index] = instruction.flag

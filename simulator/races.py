@@ -1,6 +1,7 @@
 """The race check between cores: who touched which bytes of a shared memory, and what orders them.
 
-Every engine of every core is a thread with a clock. A barrier orders all that its cores did to shared memory before it; a
+Every engine of every core is a thread with a clock. A barrier orders all that its cores did to shared
+memory before it; a
 flag orders what its engine did before it; inside a core the derived hazards order engines. Two accesses of different
 cores to overlapping bytes, one of them a write, with neither ordered before the other, are a race.
 """
@@ -36,7 +37,9 @@ class RaceCheck:
     def __init__(self, timings: Mapping[int, Timing], lanes: int) -> None:
         """Watch these cores, with `lanes` engines each."""
         self._timings = timings
-        self._lanes: dict[tuple[int, int], Clock] = {(core, lane): {} for core in timings for lane in range(lanes)}
+        self._lanes: dict[tuple[int, int], Clock] = {
+            (core, lane): {} for core in timings for lane in range(lanes)
+        }
         self._after: dict[int, Clock] = {core: {} for core in timings}
         self._clocks: dict[tuple[int, int], Clock] = {}
         self._barriers: dict[tuple[Hashable, int], Clock] = {}
@@ -63,7 +66,9 @@ class RaceCheck:
             _join(clock, self._flags[instruction.flag].pop(0))
         for view, writes in [(v, False) for v in instruction.reads] + [(v, True) for v in instruction.writes]:
             if view.buffer.shared and not view.buffer.constant:
-                self._touch(_Access(core, lane, number, entry, instruction.name, view.range, writes), view, clock)
+                self._touch(
+                    _Access(core, lane, number, entry, instruction.name, view.range, writes), view, clock
+                )
         clock[core, lane] = number
         self._lanes[core, lane] = self._clocks[core, entry] = clock
         if isinstance(instruction, FlagSet) and not isinstance(instruction, FlagWait):
@@ -99,7 +104,9 @@ class RaceCheck:
             for a in (first, second)
         ]
         return RaceError(
-            "a race between cores", where=f"{buffer.name} in {buffer.memory}", got=" and ".join(sides),
+            "a race between cores",
+            where=f"{buffer.name} in {buffer.memory}",
+            got=" and ".join(sides),
             remedy="put a barrier, or a flag, between them",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ class Codes:
         """Start with these names."""
         self._codes = {name: code for code, name in enumerate(names)}
 
-    def column(self, names: list[str], dtype: str) -> NDArray[Any]:
+    def column(self, names: Sequence[str], dtype: str) -> NDArray[Any]:
         """The codes of a list of names; an empty name is -1."""
         codes = self._codes
         for name in dict.fromkeys(names):
@@ -31,6 +32,26 @@ class Codes:
     def names(self) -> tuple[str, ...]:
         """The names by code."""
         return tuple(self._codes)
+
+
+Origins = Sequence[tuple[int, ...]]
+"""Coordinates of a core's tiles, in order, on the first axes of a kernel."""
+
+
+def _move(part: dict[str, NDArray[Any]], of: Origins, to: Origins) -> None:
+    """Give rows that were recorded for one core's tiles the coordinates of another's."""
+    if not of:
+        return
+    axes = [f"#{axis}" for axis in range(len(of[0]))]
+    rows = np.flatnonzero(part[axes[0]] >= 0)
+    tiles, which = np.unique(
+        np.stack([part[axis][rows] for axis in axes], axis=1), axis=0, return_inverse=True
+    )
+    moved = dict(zip(of, to, strict=True))
+    targets = np.array([moved[tuple(tile)] for tile in tiles.tolist()], "<i4").reshape(-1, len(axes))
+    for place, axis in enumerate(axes):
+        part[axis] = part[axis].copy()
+        part[axis][rows] = targets[which.reshape(-1), place]
 
 
 class Recorder:
@@ -45,11 +66,24 @@ class Recorder:
         self._parts: list[tuple[dict[str, NDArray[Any]], tuple[str, ...]]] = []
         self._rows = 0
 
-    def add(self, launch: int, model: LaunchModel, classes: list[CoreClass], axes: tuple[str, ...]) -> None:
-        """Record a launch that has run: the rows of each core, in the order of cores."""
+    def add(
+        self,
+        launch: int,
+        model: LaunchModel,
+        classes: list[CoreClass],
+        axes: tuple[str, ...],
+        origins: Mapping[int, Origins],
+    ) -> None:
+        """Record a launch that has run: the rows of each core, in the order of cores.
+
+        `origins`: the coordinates of the tiles of cores that stood for others, or that others stood for.
+        """
         columns = {core.index: self._columns(core, len(axes)) for core in model.cores}
         stood_for = sorted((index, c.cores[0]) for c in classes for index in c.cores)
         first, offset = {}, self._rows
+        blame: dict[int, list[tuple[int, int, int]]] = {}
+        for (core, entry), (blamed, row) in model.blame.items():
+            blame.setdefault(core, []).append((entry, blamed, row))
         for index, rep in stood_for:
             first[index] = offset
             offset += len(columns[rep]["start"])
@@ -60,9 +94,10 @@ class Recorder:
             part["launch"] = np.full(size, launch, "<i2")
             part["core"] = np.full(size, index, "<i2")
             part["waited_row"] = np.where(part["waited_row"] >= 0, part["waited_row"] + first[index], -1)
-            for (core, entry), (blamed, row) in model.blame.items():
-                if core == rep:
-                    part["waited_row"][entry] = first[blamed] + row
+            for entry, blamed, row in blame.get(rep, ()):
+                part["waited_row"][entry] = first[blamed] + row
+            if index != rep and index in origins:
+                _move(part, origins[rep], origins[index])
             self._parts.append((part, axes))
         self._rows = offset
 
@@ -92,7 +127,11 @@ class Recorder:
         columns = {name: self._join(name, dtype) for name, dtype in COLUMNS.items()}
         columns.update({axis: self._join_axis(axis) for axis in axes})
         return Trace(
-            columns, engines=self._engines, names=self._names.names(), memories=self._memories.names(), axes=axes
+            columns,
+            engines=self._engines,
+            names=self._names.names(),
+            memories=self._memories.names(),
+            axes=axes,
         )
 
     def _join(self, name: str, dtype: str) -> NDArray[Any]:

@@ -1,5 +1,6 @@
 """The summary of a run: what it cost and what bounds it, for people and for programs."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ def _line(label: str, text: str) -> list[str]:
     if not text:
         return []
     opening, below = f"  {label:<{_LABEL}}", " " * (_LABEL + 2)
-    glued = text.replace(" %", "\xa0%")  # a number stays with its unit
+    glued = re.sub(r"(?<=\d) (?=%|[TGMk]?B\b)", "\xa0", text)  # a number stays with its unit
     wrapper = textwrap.TextWrapper(_WIDTH, opening, below, break_on_hyphens=False)
     lines = [line.replace("\xa0", " ") for line in wrapper.wrap(glued)]
     if len(lines) > 3:

@@ -1,6 +1,7 @@
 """Loops over tiles in three stages, load, compute and store, with look-ahead.
 
-A kernel describes a nest of loops. For each loop: the tiles below a parent, what loads a tile's data, and what stores its
+A kernel describes a nest of loops. For each loop: the tiles below a parent, what loads a tile's data, and
+what stores its
 results; the innermost loop computes. Loads run `ahead` steps of their own loop before the computation that needs them,
 across the ends of the loops outside: that is how DMA and a blocking vector unit overlap.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from simulator.instructions import Instruction
 
@@ -19,7 +20,8 @@ class Step:
 
     Attributes:
         tile: what the kernel made of it.
-        ordinal: how many turns this loop has had before, over all turns of the loops outside; it picks the buffer of a ring.
+        ordinal: how many turns this loop has had before, over all turns of the loops outside; it picks the
+        buffer of a ring.
         up: the step of the loop outside, None for the outermost.
         last: whether it is the last below its parent.
     """
@@ -35,6 +37,9 @@ class Step:
 
 
 Stage = Callable[[Step], Iterable[Instruction]]
+
+NEVER = 1 << 62
+"""An ordinal that no loop reaches."""
 
 
 def nothing(_: Step) -> Iterable[Instruction]:
@@ -66,43 +71,66 @@ def walk(loops: Sequence[Loop], compute: Stage) -> Iterator[Instruction]:
     """The instructions of a nest: loads ahead of computation, stores behind it."""
     cursors = [_Cursor(loops, depth) for depth in range(len(loops))]
     fences = [depth for depth, loop in enumerate(loops) if loop.fence]
-    for leaf in _steps(loops, len(loops) - 1):
-        path = _path(leaf)
-        fresh = [depth for depth, step in enumerate(path) if cursors[depth].current < step.ordinal]
-        for depth in fresh:
-            cursors[depth].current = path[depth].ordinal
-            yield from cursors[depth].load_to(path[depth].ordinal, None, 0)
-            yield from loops[depth].enter(path[depth])
-        for depth in fresh:
-            fence = max((f for f in fences if f < depth), default=None)
-            limit = path[fence].ordinal if fence is not None else 0
-            yield from cursors[depth].load_to(path[depth].ordinal + loops[depth].ahead, fence, limit)
+    inner = len(loops) - 1
+    path: list[Step | None] = [None] * len(loops)
+    for leaf in _steps(loops, inner):
+        first = _follow(path, leaf)
+        steps = cast("list[Step]", path)
+        for depth in range(first, inner + 1):
+            step = steps[depth]
+            if cursors[depth].upcoming <= step.ordinal:
+                yield from cursors[depth].load_to(step.ordinal, None, 0)
+            if loops[depth].enter is not nothing:
+                yield from loops[depth].enter(step)
+        for depth in range(first, inner + 1):
+            ordinal = steps[depth].ordinal + loops[depth].ahead
+            if cursors[depth].upcoming <= ordinal:
+                fence = max((f for f in fences if f < depth), default=None) if fences else None
+                yield from cursors[depth].load_to(
+                    ordinal, fence, 0 if fence is None else steps[fence].ordinal
+                )
         yield from compute(leaf)
-        for depth in range(len(loops) - 1, -1, -1):
-            yield from loops[depth].store(path[depth])
-            if not path[depth].last:
+        for depth in range(inner, -1, -1):
+            if loops[depth].store is not nothing:
+                yield from loops[depth].store(steps[depth])
+            if not steps[depth].last:
                 break
 
 
-class _Cursor:
-    """How far the loads of one loop have come."""
+def _follow(path: list[Step | None], leaf: Step) -> int:
+    """Put a leaf and the steps outside it into the path; returns the outermost loop whose step is new."""
+    depth = len(path) - 1
+    step: Step | None = leaf
+    while True:
+        path[depth] = step
+        up = step.up if step is not None else None
+        if depth == 0 or up is path[depth - 1]:
+            return depth
+        depth, step = depth - 1, up
 
-    __slots__ = ("_load", "_loaded", "_next", "_steps", "current")
+
+class _Cursor:
+    """How far the loads of one loop have come: `upcoming` is the ordinal of the next step to load."""
+
+    __slots__ = ("_load", "_next", "_steps", "upcoming")
 
     def __init__(self, loops: Sequence[Loop], depth: int) -> None:
         """Nothing is loaded yet."""
         self._steps = iter(()) if loops[depth].load is nothing else _steps(loops, depth)
         self._load = loops[depth].load
+        self._advance()
+
+    def _advance(self) -> None:
         self._next = next(self._steps, None)
-        self._loaded = -1
-        self.current = -1
+        self.upcoming = NEVER if self._next is None else self._next.ordinal
 
     def load_to(self, ordinal: int, fence: int | None, limit: int) -> Iterator[Instruction]:
         """Loads up to step `ordinal`, but none whose step of loop `fence` comes after `limit`."""
-        while self._next is not None and self._next.ordinal <= ordinal:
-            if fence is not None and _path(self._next)[fence].ordinal > limit:
+        while self._next is not None and self.upcoming <= ordinal:
+            step = self._next
+            if fence is not None and _path(step)[fence].ordinal > limit:
                 return
-            step, self._next = self._next, next(self._steps, None)
+            self._advance()
             yield from self._load(step)
 
 

@@ -18,6 +18,42 @@ from simulator.program import Program
 DmaMode = Literal["modelled", "early", "late"]
 
 
+def execute_in_order(programs: Mapping[int, Iterator[Instruction]]) -> None:
+    """Execute programs core by core, each up to its next barrier, until all have ended.
+
+    A legal order of any program without races: inside a core it is the order that hazards are derived from.
+    """
+    running = dict(programs)
+    waiting: dict[int, Barrier] = {}
+    while running:
+        for core, program in list(running.items()):
+            if core in waiting:
+                continue
+            barrier = _run_to_barrier(program)
+            if barrier is None:
+                del running[core]
+            else:
+                waiting[core] = barrier
+        _open_barriers(waiting, set(programs))
+
+
+def _run_to_barrier(program: Iterator[Instruction]) -> Barrier | None:
+    for instruction in program:
+        if isinstance(instruction, Barrier):
+            return instruction
+        instruction.execute()
+    return None
+
+
+def _open_barriers(waiting: dict[int, Barrier], everyone: set[int]) -> None:
+    """Let the cores go whose barrier is complete; the event model has shown that one is."""
+    for core, barrier in list(waiting.items()):
+        members = everyone if barrier.cores is None else set(barrier.cores)
+        if core in waiting and all(m in waiting and waiting[m].key == barrier.key for m in members):
+            for member in members:
+                del waiting[member]
+
+
 class Timing:
     """When the instructions of one core started and ended, and the program that says what they waited for."""
 
@@ -105,8 +141,15 @@ def _columns(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[np.int64]]]:
     sizes = [len(t.start) for t in timings.values()]
     cores = np.repeat(np.array(list(timings), np.int64), sizes)
-    entries = np.concatenate([np.arange(size, dtype=np.int64) for size in sizes]) if sizes else np.zeros(0, np.int64)
-    keys = {name: np.array([v for t in timings.values() for v in getattr(t, name)], np.int64) for name in ("start", "end")}
+    entries = (
+        np.concatenate([np.arange(size, dtype=np.int64) for size in sizes])
+        if sizes
+        else np.zeros(0, np.int64)
+    )
+    keys = {
+        name: np.array([v for t in timings.values() for v in getattr(t, name)], np.int64)
+        for name in ("start", "end")
+    }
     return cores, entries, keys
 
 
@@ -114,7 +157,14 @@ def _execute_late(timings: Mapping[int, Timing], sources: Mapping[int, _Source])
     """Starts land what they waited for; other instructions compute when they end; a barrier lands all of its core."""
     cores, entries, keys = _columns(timings)
     size = len(cores)
-    order = np.lexsort((np.tile(entries, 2), np.tile(cores, 2), np.repeat([1, 0], size), np.concatenate([keys["start"], keys["end"]])))
+    order = np.lexsort(
+        (
+            np.tile(entries, 2),
+            np.tile(cores, 2),
+            np.repeat([1, 0], size),
+            np.concatenate([keys["start"], keys["end"]]),
+        )
+    )
     pending: dict[int, dict[int, list[int]]] = {core: {} for core in timings}
     for event in order.tolist():
         core, entry, starts = int(cores[event % size]), int(entries[event % size]), event < size

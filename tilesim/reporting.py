@@ -20,6 +20,6 @@ def report(directory: str | PathLike[str], start: int | None = None, end: int | 
     Raises:
         TilesimError: the directory holds no saved run.
     """
-    from reports import report as write_report  # noqa: PLC0415 - matplotlib takes most of a second to load
+    from reports.report import report as write_report  # noqa: PLC0415 - matplotlib takes most of a second to load
 
     return [Path(file) for file in write_report(Path(directory), start=start, end=end)]

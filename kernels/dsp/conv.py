@@ -55,7 +55,9 @@ def allocate_dx(shape: ConvShape, operand: DType, machine: Machine, tiling: DxTi
     return DxOperands(dy, w, tap_major, dx, workspace)
 
 
-def run_dx(shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, operands: DxOperands) -> None:
+def run_dx(
+    shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, operands: DxOperands
+) -> None:
     """Launch what dx needs: the weights' new order where it differs, then the products."""
     g = Geometry.of(shape)
     operands.dy.constant = operands.w.constant = True
@@ -75,13 +77,8 @@ def put_operands(shape: ConvShape, operands: DxOperands, dy: Array, w: Array) ->
     channel_last = np.moveaxis(dy.reshape(g.n, g.cout, *s.out), 1, -1)
     fill_from(operands.dy, channel_last)
     fill_from(operands.w, w.reshape(g.cout, g.cig, g.taps))
-    for buffer in (operands.tap_major, operands.dx, operands.workspace):
-        if buffer is not None:
-            buffer.materialise()
 
 
 def take_dx(shape: ConvShape, operands: DxOperands) -> Array:
     """dx, channel first, contiguous."""
-    data = operands.dx.data
-    assert data is not None  # noqa: S101  # numbers were computed
-    return np.ascontiguousarray(np.moveaxis(data, -1, 1)).reshape(shape.x_shape)
+    return np.ascontiguousarray(np.moveaxis(operands.dx.numbers(), -1, 1)).reshape(shape.x_shape)

@@ -1,7 +1,8 @@
 """A closed-form estimate of the input gradient's time, by which tilings are compared before one is simulated.
 
 It counts what the tiles of an interior panel cost on the vector unit, and what they move over each link and port; the
-slowest of these, with the loads that nothing hides, is the estimate. The simulator, not this, gives the cycles of a run.
+slowest of these, with the loads that nothing hides, is the estimate. The simulator, not this, gives the
+cycles of a run.
 """
 
 from __future__ import annotations
@@ -48,8 +49,14 @@ class Setting:
         target = self.target
         by_split = {}
         for split in ("batch", "rows", "channels"):
-            active = sum(1 for rank in range(self.cores) if shares(self.geometry, split, rank, self.cores)) or 1
-            by_split[split] = active, target.link_units("ddr", active) / UNIT, target.link_units("gsm", active) / UNIT
+            active = (
+                sum(1 for rank in range(self.cores) if shares(self.geometry, split, rank, self.cores)) or 1
+            )
+            by_split[split] = (
+                active,
+                target.link_units("ddr", active) / UNIT,
+                target.link_units("gsm", active) / UNIT,
+            )
         return Rates(by_split, target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT)
 
     @property
@@ -100,14 +107,21 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes)
 
 
-def _tap_groups(g: Geometry, panel: Panel, block_taps: int, whole_rows: bool) -> list[tuple[int, tuple[Span, ...]]]:
+def _tap_groups(
+    g: Geometry, panel: Panel, block_taps: int, whole_rows: bool
+) -> list[tuple[int, tuple[Span, ...]]]:
     """(taps, outputs) of the blocks of a panel, channels and k apart."""
     if whole_rows:
         ow, end = output_columns(g, 0, g.w.kernel, panel.w, panel.wb)
         rows = kernel_rows(g, panel.d, panel.h, panel.hb)
-        spans = {r[2]: Span(r[2], min(q[3] for q in rows), max(q[4] for q in rows) - min(q[3] for q in rows), ow, end - ow) for r in rows}
+        spans = {
+            r[2]: Span(
+                r[2], min(q[3] for q in rows), max(q[4] for q in rows) - min(q[3] for q in rows), ow, end - ow
+            )
+            for r in rows
+        }
         return [(g.taps, tuple(spans.values()))] if rows and ow < end else []
-    found = []
+    found: list[tuple[int, tuple[Span, ...]]] = []
     for _, _, od, first, last in kernel_rows(g, panel.d, panel.h, panel.hb):
         for kw, taps in pieces(g.w.kernel, block_taps):
             ow, end = output_columns(g, kw, taps, panel.w, panel.wb)
@@ -116,7 +130,9 @@ def _tap_groups(g: Geometry, panel: Panel, block_taps: int, whole_rows: bool) ->
     return found
 
 
-def _block_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, sizes: list[int], runs: list[int]) -> float:
+def _block_cycles(
+    setting: Setting, gb: int, taps: int, cb: int, kb: int, sizes: list[int], runs: list[int]
+) -> float:
     """Cycles of a core for one block: its copies' issue, its products, its col2im."""
     target, vector = setting.target, setting.target.vector
     spec = target.matmul[setting.rate]
@@ -124,7 +140,9 @@ def _block_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, sizes:
     copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
     total = float(copies * target.issue.copy_cycles)
     for m, run in zip(sizes, runs, strict=True):
-        total += matmul_cycles(spec, gb, m, taps * cb, kb) + target.issue.matmul_cycles + target.issue.copy_cycles
+        total += (
+            matmul_cycles(spec, gb, m, taps * cb, kb) + target.issue.matmul_cycles + target.issue.copy_cycles
+        )
         total += target.issue.vector_cycles + vector.call_cycles + taps * run * vector.run_cycles
         total += 3 * taps * m * gb * registers / vector.moves_per_cycle
     return total
@@ -147,7 +165,7 @@ def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
     active, ddr, gsm = setting.rates.by_split[place.split]
     read_port, write_port = setting.rates.read_port, setting.rates.write_port
     together = place.split == "channels" and setting.geometry.groups == 1
-    dy = work.dy_bytes if place.dy_in_gsm else work.a_bytes
+    dy: float = work.dy_bytes if place.dy_in_gsm else work.a_bytes
     dy = dy / active if together and place.dy_in_gsm else dy
     b = work.b_bytes * place.panels if place.weights == "stream" else work.b_bytes
     reads = dy * place.panels + (b if place.weights != "gsm" else work.b_bytes / active)

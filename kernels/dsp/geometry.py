@@ -1,6 +1,7 @@
 """The arithmetic of a convolution's axes, and the tiles that the input gradient is cut into.
 
-In gather form a core owns rows of dx. For a strip of dx rows, each kernel row (kd, kh) adds the outputs whose tap falls into
+In gather form a core owns rows of dx. For a strip of dx rows, each kernel row (kd, kh) adds the outputs
+whose tap falls into
 the strip: every pair of an output row and a kernel row belongs to exactly one strip, so that nothing is computed twice.
 """
 
@@ -76,7 +77,8 @@ class Geometry:
 class Panel:
     """A box of dx that is complete on the chip before it leaves.
 
-    Images [n, n + nb), plane d, rows [h, h + hb), columns [w, w + wb), groups [g, g + gb), channels [c, c + cb) of each.
+    Images [n, n + nb), plane d, rows [h, h + hb), columns [w, w + wb), groups [g, g + gb), channels [c, c
+    + cb) of each.
     """
 
     n: int
@@ -154,8 +156,10 @@ def output_columns(geometry: Geometry, first_tap: int, taps: int, w: int, wb: in
 
 
 @lru_cache(maxsize=8192)
-def dy_hull(geometry: Geometry, panel_place: tuple[int, int, int, int, int]) -> tuple[int, int, int, int, int, int] | None:
-    """The box (od, planes, oh, rows, ow, cols) of dy that a panel at (d, h, hb, w, wb) reads; None when it reads nothing."""
+def dy_hull(
+    geometry: Geometry, panel_place: tuple[int, int, int, int, int]
+) -> tuple[int, int, int, int, int, int] | None:
+    """The box (od, planes, oh, rows, ow, cols) of dy that a panel at (d, h, hb, w, wb) reads, if it reads any."""
     d, h, hb, w, wb = panel_place
     rows = kernel_rows(geometry, d, h, hb)
     first, last = output_columns(geometry, 0, geometry.w.kernel, w, wb)
@@ -180,7 +184,7 @@ def pieces(total: int, most: int) -> list[tuple[int, int]]:
 
 
 def chunks(spans: tuple[Span, ...], images: int, positions: int) -> tuple[Chunk, ...]:
-    """Cut the outputs of a block into boxes of at most `positions`: whole images, else whole rows, else parts of a row."""
+    """Boxes of at most `positions` that make up the outputs of a block: whole images, rows or parts of a row."""
     found = []
     for span in spans:
         whole = span.rows * span.cols

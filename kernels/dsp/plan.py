@@ -43,7 +43,11 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
         TilingError: a given field is not usable, or nothing fits with it.
     """
     kept = tuple(sorted((k, v) for k, v in given.items() if (k, v) != ("split", "auto")))
-    return _plan(setting, kept) if all(isinstance(v, (str, int)) for _, v in kept) else _search(setting, dict(kept))
+    return (
+        _plan(setting, kept)
+        if all(isinstance(v, (str, int)) for _, v in kept)
+        else _search(setting, dict(kept))
+    )
 
 
 @lru_cache(maxsize=256)
@@ -59,15 +63,28 @@ def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
             best = cost, values
     if best is None:
         raise TilingError(
-            "no tiling fits the memories", field=next(iter(given), "rows"), got=dict(given) or "the default",
-            where=setting.target.name, remedy="lower rows, cols, channels, groups or budget_bytes, or give fewer fields",
+            "no tiling fits the memories",
+            field=next(iter(given), "rows"),
+            got=dict(given) or "the default",
+            where=setting.target.name,
+            remedy="lower rows, cols, channels, groups or budget_bytes, or give fewer fields",
         )
     return checked({**best[1], **given})
 
 
 _FILLER: dict[str, object] = {
-    "split": "batch", "weights": "stream", "gsm_holds": "dy", "images": 1, "rows": 1, "cols": 1, "groups": 1,
-    "channels": 1, "block_channels": 1, "block_taps": 1, "k": 1, "positions": 1,
+    "split": "batch",
+    "weights": "stream",
+    "gsm_holds": "dy",
+    "images": 1,
+    "rows": 1,
+    "cols": 1,
+    "groups": 1,
+    "channels": 1,
+    "block_channels": 1,
+    "block_taps": 1,
+    "k": 1,
+    "positions": 1,
 }
 
 
@@ -91,7 +108,7 @@ def _candidates(
                 yield _values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0
                 continue
             count = _panel_count(setting, split, size)
-            for blocking in _blockings(setting, size, panel, given, probe):
+            for blocking in _blockings(setting, panel, given, probe):
                 work = panel_work(setting, panel, blocking, probe.column == "rows")
                 for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
                     place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
@@ -100,11 +117,22 @@ def _candidates(
 
 
 def _values(
-    split: str, size: PanelSize, blocking: Blocking, weights: str, in_gsm: bool, dy_buffers: int, given: Mapping[str, object]
+    split: str,
+    size: PanelSize,
+    blocking: Blocking,
+    weights: str,
+    in_gsm: bool,
+    dy_buffers: int,
+    given: Mapping[str, object],
 ) -> dict[str, object]:
     holds = {(True, True): "both", (True, False): "dy", (False, True): "w", (False, False): "none"}
     values: dict[str, object] = {**size._asdict(), **blocking.__dict__}
-    values |= {"split": split, "weights": weights, "dy_buffers": dy_buffers, "gsm_holds": holds[in_gsm, weights == "gsm"]}
+    values |= {
+        "split": split,
+        "weights": weights,
+        "dy_buffers": dy_buffers,
+        "gsm_holds": holds[in_gsm, weights == "gsm"],
+    }
     return {**values, **given}
 
 
@@ -116,7 +144,9 @@ def _halvings(total: int) -> list[int]:
     return found
 
 
-def _panel_sizes(setting: Setting, split: str, given: Mapping[str, object], probe: DxTiling) -> Iterator[PanelSize]:
+def _panel_sizes(
+    setting: Setting, split: str, given: Mapping[str, object], probe: DxTiling
+) -> Iterator[PanelSize]:
     """Panels whose sums fit AM beside the columns, the tallest first."""
     g = setting.geometry
     share = next(iter(shares(g, split, 0, setting.cores)), None)
@@ -148,7 +178,13 @@ def _group_count(cig: int, groups: int) -> int:
 
 
 def _fitting(
-    setting: Setting, rows: int, groups: int, channels: int, images: int, given: Mapping[str, object], probe: DxTiling
+    setting: Setting,
+    rows: int,
+    groups: int,
+    channels: int,
+    images: int,
+    given: Mapping[str, object],
+    probe: DxTiling,
 ) -> PanelSize | None:
     """The panel of this height with the most columns and images that leaves AM room for columns and weights."""
     g = setting.geometry
@@ -158,12 +194,12 @@ def _fitting(
     together = min(images, max(1, 128 // max(1, g.h.out * g.w.out))) if whole else 1
     for cols in [probe.cols] if "cols" in given else (_halvings(g.w.size) if rows == 1 else [g.w.size]):
         for nb in [probe.images] if "images" in given else dict.fromkeys((together, 1)):
-            nb = nb if whole and cols >= g.w.size else 1
-            count = nb * min(rows, g.h.size) * min(cols, g.w.size) * groups * channels
+            images_here = nb if whole and cols >= g.w.size else 1
+            count = images_here * min(rows, g.h.size) * min(cols, g.w.size) * groups * channels
             staging = count * setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
             for buffers in [probe.dx_buffers] if "dx_buffers" in given else (2, 1):
                 if count * setting.sum_type.size_bytes * buffers + staging <= 3 * room // 4:
-                    return PanelSize(nb, rows, cols, groups, channels, buffers)
+                    return PanelSize(images_here, rows, cols, groups, channels, buffers)
     return None
 
 
@@ -176,7 +212,9 @@ def _inner_panel(setting: Setting, split: str, size: PanelSize) -> Panel | None:
     rows, cols = min(size.rows, share.rows[1]), min(size.cols, g.w.size)
     h, w = max(0, (g.h.size - rows) // 2), max(0, (g.w.size - cols) // 2)
     groups, channels = min(size.groups, share.groups[1]), min(size.channels, share.channels[1])
-    return Panel(0, min(size.images, share.images[1]), g.d.size // 2, h, rows, w, cols, 0, groups, 0, channels)
+    return Panel(
+        0, min(size.images, share.images[1]), g.d.size // 2, h, rows, w, cols, 0, groups, 0, channels
+    )
 
 
 def _panel_count(setting: Setting, split: str, size: PanelSize) -> int:
@@ -184,8 +222,12 @@ def _panel_count(setting: Setting, split: str, size: PanelSize) -> int:
     total = 0
     for share in shares(setting.geometry, split, 0, setting.cores):
         cuts = (
-            (share.images[1], size.images), (share.rows[1], size.rows), (share.groups[1], size.groups),
-            (share.channels[1], size.channels), (setting.geometry.w.size, size.cols), (setting.geometry.d.size, 1),
+            (share.images[1], size.images),
+            (share.rows[1], size.rows),
+            (share.groups[1], size.groups),
+            (share.channels[1], size.channels),
+            (setting.geometry.w.size, size.cols),
+            (setting.geometry.d.size, 1),
         )
         product = 1
         for whole, part in cuts:
@@ -195,15 +237,14 @@ def _panel_count(setting: Setting, split: str, size: PanelSize) -> int:
 
 
 def _blockings(
-    setting: Setting, size: PanelSize, panel: Panel, given: Mapping[str, object], probe: DxTiling
+    setting: Setting, panel: Panel, given: Mapping[str, object], probe: DxTiling
 ) -> Iterator[Blocking]:
     """Blocks of columns and pieces of Cout, with as many outputs a product as SM and a half buffer hold."""
     g, item = setting.geometry, setting.operand.size_bytes
     half = probe.budget_bytes // 2 // setting.sum_type.size_bytes
     sm = setting.target.memory["sm"].size_bytes // 2 // item
     for taps, channels in _block_shapes(g, panel, given, probe):
-        for k in [probe.k] if "k" in given else ([g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= min(g.cog, 32)]):
-            k = min(k, g.cog)
+        for k in _sum_pieces(g, panel, given, probe):
             most = sm // (panel.gb * k)
             if probe.column != "none":
                 most = min(most, half // (panel.gb * taps * channels))
@@ -213,12 +254,21 @@ def _blockings(
                 yield Blocking(taps if probe.column != "rows" else g.w.kernel, channels, k, _even(most))
 
 
+def _sum_pieces(g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling) -> list[int]:
+    """Output channels of one product that are tried."""
+    if "k" in given:
+        return [min(probe.k, g.cog)]
+    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= min(g.cog, 32)]
+
+
 def _even(positions: int) -> int:
     """A whole number of micro-kernel rows, where there are that many."""
     return positions // 6 * 6 if positions >= 6 else positions
 
 
-def _block_shapes(g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling) -> list[tuple[int, int]]:
+def _block_shapes(
+    g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling
+) -> list[tuple[int, int]]:
     """(taps, channels) of a block."""
     if probe.column == "rows":
         return [(g.taps, panel.cb)]
@@ -226,18 +276,30 @@ def _block_shapes(g: Geometry, panel: Panel, given: Mapping[str, object], probe:
     taps = [1] if probe.column == "none" else [min(t, g.w.kernel) for t in taps]
     wide = [panel.cb] if panel.gb > 1 else [panel.cb, *(w for w in WIDTHS if w < panel.cb)]
     wide = [min(probe.block_channels, panel.cb)] if "block_channels" in given else wide
-    return list(dict.fromkeys((t, c) for t in taps for c in wide if t * c <= 768 or c <= 16 or len(wide) == 1))
+    return list(
+        dict.fromkeys((t, c) for t in taps for c in wide if t * c <= 768 or c <= 16 or len(wide) == 1)
+    )
 
 
 def _placements(
-    setting: Setting, split: str, size: PanelSize, blocking: Blocking, given: Mapping[str, object], probe: DxTiling
+    setting: Setting,
+    split: str,
+    size: PanelSize,
+    blocking: Blocking,
+    given: Mapping[str, object],
+    probe: DxTiling,
 ) -> Iterator[tuple[str, bool, int]]:
     """(weights, dy in GSM, panels of dy) that AM and GSM have room for."""
     g, item, memory = setting.geometry, setting.operand.size_bytes, setting.target.memory
     used = size.images * min(size.rows, g.h.size) * min(size.cols, g.w.size) * size.groups * size.channels
     staging = setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
     columns = 0 if probe.column == "none" else probe.budget_bytes
-    room = memory["am"].size_bytes - columns - used * (setting.sum_type.size_bytes * size.dx_buffers + staging) - 1024
+    room = (
+        memory["am"].size_bytes
+        - columns
+        - used * (setting.sum_type.size_bytes * size.dx_buffers + staging)
+        - 1024
+    )
     share = shares(g, split, 0, setting.cores)[0]
     taps = g.taps if probe.column == "rows" else blocking.block_taps
     k = g.cog if size.groups > 1 else blocking.k
@@ -266,7 +328,13 @@ def _weight_places(given: Mapping[str, object], probe: DxTiling) -> tuple[str, .
 def _hull_bytes(setting: Setting, size: PanelSize) -> int:
     """Bytes of dy that the largest panel reads, at most."""
     g = setting.geometry
-    return _largest_hull(g, size.rows, size.cols) * size.images * size.groups * g.cog * setting.operand.size_bytes
+    return (
+        _largest_hull(g, size.rows, size.cols)
+        * size.images
+        * size.groups
+        * g.cog
+        * setting.operand.size_bytes
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -282,6 +350,8 @@ def _largest_hull(g: Geometry, rows: int, cols: int) -> int:
     return most
 
 
-def setting_for(geometry: Geometry, target: Target, operand: DType, sum_type: DType, out_type: DType, cores: int) -> Setting:
+def setting_for(
+    geometry: Geometry, target: Target, operand: DType, sum_type: DType, out_type: DType, cores: int
+) -> Setting:
     """The setting of a call."""
     return Setting(geometry, target, operand, sum_type, out_type, cores)

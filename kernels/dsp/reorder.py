@@ -23,7 +23,7 @@ class Reorder:
 
     name = "reorder_weights"
     kind = "reorder"
-    axes = ("k", "c")
+    axes: tuple[str, ...] = ("k", "c")
 
     def __init__(self, geometry: Geometry, source: Buffer, result: Buffer) -> None:
         """From `source` [Cout, Cin / groups, taps] to `result` [Cout, taps, Cin / groups]."""
@@ -44,7 +44,9 @@ class Reorder:
             return ()
         long = g.taps * g.cig * self.source.dtype.size_bytes
         many = max(1, BUFFER_BYTES // long)
-        part = g.cig if long <= BUFFER_BYTES else max(1, BUFFER_BYTES // (g.taps * self.source.dtype.size_bytes))
+        part = (
+            g.cig if long <= BUFFER_BYTES else max(1, BUFFER_BYTES // (g.taps * self.source.dtype.size_bytes))
+        )
         first, number = cuts[rank]
         return [(first + k, kb, c, cb) for k, kb in pieces(number, many) for c, cb in pieces(g.cig, part)]
 
@@ -52,6 +54,10 @@ class Reorder:
         """Cores with pieces of the same sizes."""
         mine = self.tiles(rank, count)
         return tuple((kb, cb) for _, kb, _, cb in mine) if mine else None
+
+    def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
+        """(output channel, input channel) at which a core's pieces begin."""
+        return [(k, c) for k, _, c, _ in self.tiles(rank, count)]
 
     def setup(self, space: Space) -> None:
         """Two buffers in and two out."""
@@ -67,13 +73,17 @@ class Reorder:
         def load(step: Step) -> Iterator[Instruction]:
             k, kb, c, cb = step.tile
             local = core.rings["reorder_in"][step.ordinal]
-            yield from load_box(local, self.source, (k, c, 0), (kb, cb, taps), channel=1, coords=(k, c), name="load_w")
+            yield from load_box(
+                local, self.source, (k, c, 0), (kb, cb, taps), channel=1, coords=(k, c), name="load_w"
+            )
 
         def compute(step: Step) -> Iterator[Instruction]:
             k, kb, c, cb = step.tile
             source = core.rings["reorder_in"][step.ordinal].dense((kb, cb, taps))
             result = core.rings["reorder_out"][step.ordinal]
             yield Permute(result.dense((kb, taps, cb)), source, (0, 2, 1), coords=(k, c))
-            yield from store_box(self.result, (k, 0, c), (kb, taps, cb), result, channel=3, coords=(k, c), name="store_w")
+            yield from store_box(
+                self.result, (k, 0, c), (kb, taps, cb), result, channel=3, coords=(k, c), name="store_w"
+            )
 
         yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)

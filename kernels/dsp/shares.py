@@ -28,7 +28,9 @@ def shares(geometry: Geometry, split: str, rank: int, count: int) -> tuple[Share
     if 0 in (geometry.n, geometry.cin, geometry.h.size):
         return ()
     if split == "batch":
-        return tuple(Share(cut, whole.rows, whole.groups, whole.channels) for cut in _mine(geometry.n, rank, count))
+        return tuple(
+            Share(cut, whole.rows, whole.groups, whole.channels) for cut in _mine(geometry.n, rank, count)
+        )
     if split == "rows":
         return tuple(_row_shares(geometry, whole, rank, count))
     if geometry.groups > 1:
@@ -38,7 +40,9 @@ def shares(geometry: Geometry, split: str, rank: int, count: int) -> tuple[Share
     found = []
     for first, size in _mine(granules, rank, count):
         start = first * GRANULE
-        found.append(Share(whole.images, whole.rows, whole.groups, (start, min(size * GRANULE, geometry.cig - start))))
+        found.append(
+            Share(whole.images, whole.rows, whole.groups, (start, min(size * GRANULE, geometry.cig - start)))
+        )
     return tuple(found)
 
 
@@ -73,7 +77,9 @@ def panels(geometry: Geometry, tiling: DxTiling, rank: int, count: int) -> list[
                     for d in range(geometry.d.size):
                         for hi, hb in pieces(h, tiling.rows):
                             for wi, wb in pieces(geometry.w.size, tiling.cols):
-                                found.append(Panel(n0 + ni, nb, d, h0 + hi, hb, wi, wb, g0 + gi, gb, c0 + ci, cb))
+                                found.append(
+                                    Panel(n0 + ni, nb, d, h0 + hi, hb, wi, wb, g0 + gi, gb, c0 + ci, cb)
+                                )
     return found
 
 

@@ -76,10 +76,14 @@ def checked(values: Mapping[str, object]) -> DxTiling:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise TilingError("a field of the tiling is not usable", field=name, got=repr(first["input"]), limit=first["msg"]) from None
+        raise TilingError(
+            "a field of the tiling is not usable", field=name, got=repr(first["input"]), limit=first["msg"]
+        ) from None
     if (tiling.weights == "gsm") != tiling.w_in_gsm:
         raise TilingError(
-            "two fields of the tiling contradict each other", field="gsm_holds", got=f"weights={tiling.weights}, gsm_holds={tiling.gsm_holds}",
+            "two fields of the tiling contradict each other",
+            field="gsm_holds",
+            got=f"weights={tiling.weights}, gsm_holds={tiling.gsm_holds}",
             limit="weights=gsm together with gsm_holds=w or both",
         )
     return tiling

@@ -131,6 +131,14 @@ def test_busy_and_lost_are_all_the_time(seed: int) -> None:
     assert (table.busy + table.lost.sum(axis=1)).tolist() == [cycles] * 4
 
 
+def test_launch_ends_when_the_first_instruction_is_issued() -> None:
+    """The wait of an instruction that was issued and not yet started is its own, not the launch's."""
+    row = (0, 0, "VPU", "product", 5, 9, 12, 0, "", "", -1, "flag")
+    table = stalls(made_trace([row]), TARGET, cores=1, cycles=12)
+    assert table is not None
+    assert dict(zip(table.reasons, table.lost[0].tolist(), strict=True)) == {"launch": 5, "flag": 4}
+
+
 def test_unrecorded_launch_is_refused() -> None:
     """A row of launch 2 with one record is an error and no silent zero."""
     with pytest.raises(TilesimError, match="launch that is not recorded: got 2, limit 0"):
@@ -151,7 +159,7 @@ def test_bound_names_the_main_engine_and_its_greatest_wait() -> None:
         "VPU is busy 86 % of the time; it waits most for DMA0 (7 %)"
     )
     assert bound("VPU", used, {"no work": 0.075}) == (
-        "VPU is busy 86 % of the time; it loses most to cores without work (7.5 %)"
+        "VPU is busy 86 % of the time; it loses most to having no work (7.5 %)"
     )
     assert bound("VPU", used, {}) == "VPU is busy 86 % of the time"
 

@@ -25,7 +25,7 @@ conv_backward on small (a small DSP), 2 of 4 cores, fp32
   time       100 cycles = 0.10 us at 1000 MHz
   work       1.8 k useful MACs, 2 k executed (90 % useful)
   speed      36.0 of 384.0 GFLOP/s (9.4 % of the peak)
-  bound      DMA is busy 24 % of the time; VPU is busy 20 % and loses most to cores without work (50 %)
+  bound      DMA is busy 24 % of the time; VPU is busy 20 % and loses most to having no work (50 %)
   busy       SCALAR 0.5 %, VPU 20 %, DMA 24 %
   lost       no work 50 %, waits for DMA0 15 %, launch 10 %, waits for DMA1 5 %
   traffic    ddr 480 B read, 40 B written; am 40 B read, 480 B written

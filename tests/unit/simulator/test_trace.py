@@ -152,7 +152,7 @@ def test_hash_is_the_same_in_other_processes() -> None:
     code = "from tests.unit.simulator.test_trace import *; print(made_trace(TILES, AXES).hash())"
     for seed in ("1", "99"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(  # noqa: S603  (our own interpreter and code)
+        done = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == GOLDEN_HASH
@@ -212,7 +212,7 @@ def test_arrow_is_not_imported_for_simulation() -> None:
         "print('pyarrow' in sys.modules, 'pandas' in sys.modules, 'matplotlib' in sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(  # noqa: S603  (our own interpreter and code)
+    done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "False", "False"]

@@ -1,0 +1,92 @@
+"""Which lanes a timeline shows: every engine of a few cores, thinner stripes for each of many."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reports.load import SavedRun
+from simulator.metrics import asked_cores
+
+FEW = 8
+"""Up to so many cores every engine has a lane."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A horizontal stripe of a timeline.
+
+    Attributes:
+        core: whose it is.
+        engines: codes of the engines it shows.
+        label: text beside it, empty where the core's label stands for all.
+        top, height: pixels below the upper edge of the data.
+    """
+
+    core: int
+    engines: tuple[int, ...]
+    label: str
+    top: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All lanes, and the pixels that they take.
+
+    Attributes:
+        lanes: from top to bottom.
+        height: pixels of all of them.
+        detailed: every engine has a lane with its name; otherwise a core has a stripe for what computes or
+            waits, and thinner ones below for what moves data.
+        moving: the names of the thin stripes, from top to bottom.
+    """
+
+    lanes: tuple[Lane, ...]
+    height: float
+    detailed: bool
+    moving: tuple[str, ...] = ()
+
+
+def layout(saved: SavedRun, below: float = 0) -> Layout:
+    """The lanes of a run's cores, idle ones too, from `below` pixels on."""
+    cores = asked_cores(saved.trace, saved.target, saved.cores)
+    parts, gap = _detailed(saved, len(cores)) if len(cores) <= FEW else _stripes(saved, len(cores))
+    lanes, top = [], below
+    for core in cores:
+        for part in parts:
+            lanes.append(Lane(core, part.engines, part.label, top, part.height))
+            top += part.height
+        top += gap
+    few = len(cores) <= FEW
+    return Layout(tuple(lanes), top - gap, few, () if few else tuple(part.label for part in parts[1:]))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of the stripes that every core has."""
+
+    engines: tuple[int, ...]
+    label: str
+    height: float
+
+
+def _detailed(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
+    """A part for each engine that has rows on any core, and the gap between cores."""
+    codes = [int(code) for code in np.unique(saved.trace["engine"])] or [0]
+    height, gap = {1: (34, 0), 2: (26, 12)}.get(cores, (19, 10))
+    return [_Part((code,), saved.trace.engines[code], height) for code in codes], gap
+
+
+def _stripes(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
+    """A part for what computes or waits and thinner ones for what moves data, and the gap between cores."""
+    moved = np.bincount(saved.trace["engine"], saved.trace["bytes"], minlength=len(saved.trace.engines))
+    moving = [code for code, size in enumerate(moved.tolist()) if size]
+    computing = tuple(code for code in range(len(moved)) if code not in moving)
+    height, thin, gap = (12, 5, 7) if cores <= 32 else (8, 3, 4)
+    if cores > 96:
+        names = "/".join(saved.trace.engines[code] for code in moving)
+        return [_Part(computing, "", 5), _Part(tuple(moving), names, 2)], 2
+    return [
+        _Part(computing, "", height),
+        *(_Part((code,), saved.trace.engines[code], thin) for code in moving),
+    ], gap

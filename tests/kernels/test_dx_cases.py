@@ -1,0 +1,42 @@
+"""dx of the case tables on MT7004: real networks, edge cases of other libraries, public bugs."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels.checking import random_operands  # noqa: F401  # imported by the sweep as well
+from kernels.conv_backward import require_capacity
+from simulator.errors import CapacityError
+from targets.loader import load_target
+from tests.case_table import Case, load_cases
+from tests.kernels.sweep import check_integers, check_random, plain_cases, sample
+
+SAMPLE = sample(60, 1.5e8)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
+def test_sample(case: Case, dtype: str) -> None:
+    """A fixed sample of rows: integers exactly, random data within the bound."""
+    check_integers(case.shape, dtype)
+    check_random(case.shape, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+@pytest.mark.parametrize("case", plain_cases(), ids=lambda case: case.id)
+def test_every_row(case: Case, dtype: str) -> None:
+    """Every row: integers exactly, random data within the bound."""
+    check_integers(case.shape, dtype)
+    check_random(case.shape, dtype)
+
+
+def test_gigabytes_are_refused_before_they_are_made() -> None:
+    """The row whose tensors take 6.8 GB does not fit DDR: the error names memory, size and remedy."""
+    case = next(case for case in load_cases("edge_regressions") if case.id == "R_057")
+    with pytest.raises(CapacityError) as caught:
+        require_capacity(case.shape, load_target("mt7004"), "fp32")
+    assert caught.value.memory == "ddr"
+    assert caught.value.wanted_bytes > caught.value.free_bytes
+    assert "batch" in caught.value.remedy
