@@ -213,8 +213,6 @@ def _host_bytes(tensors: GemmTensors) -> int:
 def _put_operands(tensors: GemmTensors, arrays: Mapping[str, Array]) -> None:
     fill_from(tensors.a, arrays["a"])
     fill_from(tensors.b, arrays["b"])
-    tensors.c.materialise()
-    tensors.partial.materialise()
 
 
 def _collect(problem: Problem, tiling: GemmTiling, machine: Machine, tensors: GemmTensors) -> Run:
@@ -228,7 +226,7 @@ def _collect(problem: Problem, tiling: GemmTiling, machine: Machine, tensors: Ge
         launches=machine.launches,
         tiling=tiling.model_dump(),
         trace=machine.trace(),
-        outputs={} if tensors.c.data is None else {"c": tensors.c.data},
+        outputs={"c": tensors.c.numbers()} if machine.numerics else {},
         macs=machine.macs,
         useful_macs=p.m * p.n * p.k,
         peak_flops_per_cycle=p.spec(tiling).flops_per_cycle * p.cores,

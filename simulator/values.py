@@ -111,6 +111,8 @@ def execute(
         observe: sees every instruction as it completes (in the modelled order only).
         numerics: whether to compute, or only to observe.
     """
+    if not timings:
+        return
     sources = {core: _Source(programs[core]) for core in timings}
     if dma == "late":
         _execute_late(timings, sources)

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from kernels.dsp.gemm_tiling import GemmTiling, Problem, needs, strips, turn_side
 from kernels.dsp.geometry import pieces
 from simulator.boxes import load_box, store_box
-from simulator.instructions import Barrier, Cast, Fill, Instruction, Matmul, Permute
+from simulator.instructions import Barrier, Cast, Coords, Fill, Instruction, Matmul, Permute
 from simulator.kernel import Core, Space
 from simulator.memories import Buffer, View
 from simulator.tiles import Loop, Step, nothing, walk
@@ -67,11 +67,14 @@ class Panel(NamedTuple):
 
 
 class Gemm:
-    """The kernel of one launch."""
+    """The kernel of one launch.
+
+    Attributes:
+        axes: m, n and k, what the cores divide first.
+    """
 
     name = "gemm"
     kind = "gemm"
-    axes: tuple[str, ...] = ("m", "n", "k")
 
     def __init__(self, problem: Problem, tiling: GemmTiling, tensors: GemmTensors) -> None:
         """A kernel for these tensors."""
@@ -80,6 +83,7 @@ class Gemm:
         self.tensors = tensors
         self.sum_type = problem.sum_type(tiling)
         self.rate = problem.rate(tiling)
+        self.axes: tuple[str, ...] = ("n", "m", "k") if tiling.split == "n" else ("m", "n", "k")
         self.shares = problem.shares(tiling)
 
     def panels(self, rank: int) -> list[Panel]:
@@ -106,6 +110,19 @@ class Gemm:
             return None
         parts = {(panel.mb, self.part(panel, rank)[1]) for panel in self.panels(rank)}
         return self.shares[rank][1], tuple(sorted(parts))
+
+    def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:  # noqa: ARG002  # as above
+        """The first columns, or rows, of a core's tiles."""
+        t = self.tiling
+        if t.split == "n":
+            return [(n,) for n, _ in strips(*self.shares[rank], t.N_A)]
+        panels = ((panel.m, panel.mb) for panel in self.panels(rank) if panel.first)
+        tiles = (tile for panel in panels for tile in strips(*panel, t.M_A))
+        return [(m,) for tile in tiles for m, _ in strips(*tile, t.M_S)]
+
+    def coords(self, m: int, n: int, k: int) -> Coords:
+        """The coordinates of a tile, -1 for an axis that it has no place on."""
+        return (n, m, k) if self.tiling.split == "n" else (m, n, k)
 
     def setup(self, space: Space) -> None:
         """Rings of tiles, as large as the largest of any core."""
@@ -169,8 +186,8 @@ class GemmProgram:
 
     def _a_tiles(self, step: Step | None) -> list[Piece]:
         """Rows of the C tile; all at once where they are only set to zero."""
-        rows, steps = _above(step, 1).tile, _above(step, 0).tile
-        return strips(*rows, self.tiling.M_S) if steps[1] else [rows]
+        (m, mb), (_, kb) = _above(step, 1).tile, _above(step, 0).tile
+        return strips(m, mb, self.tiling.M_S) if kb else [(m, mb)]
 
     # -- A ---------------------------------------------------------------------------------------------------
 
@@ -186,7 +203,8 @@ class GemmProgram:
             yield from self._turn_panel(panel, first, rows)
         elif rows:
             start, size = (panel.m + first, panel.k), (rows, panel.kb)
-            local, at, coords = self.core.rings["panel"][0], first * panel.kb, (panel.m, -1, panel.k)
+            local, at = self.core.rings["panel"][0], first * panel.kb
+            coords = self.kernel.coords(panel.m, -1, panel.k)
             yield from load_box(
                 local, self.tensors.a, start, size, channel=LOAD_C, coords=coords, name="load_panel", first=at
             )
@@ -197,7 +215,7 @@ class GemmProgram:
         squares = [
             (m, mb, k, kb) for m, mb in strips(first, rows, side) for k, kb in strips(0, panel.kb, side)
         ]
-        coords = (panel.m, -1, panel.k)
+        coords = self.kernel.coords(panel.m, -1, panel.k)
 
         def load(step: Step) -> Iterator[Instruction]:
             m, mb, k, kb = step.tile
@@ -228,7 +246,7 @@ class GemmProgram:
         (m, mb), (k, kb), panel = step.tile, _above(step, 1).tile, _above(step, 4).tile
         if not kb:
             return
-        local, coords = self.core.rings["a"][step.ordinal], (m, -1, k)
+        local, coords = self.core.rings["a"][step.ordinal], self.kernel.coords(m, -1, k)
         source, start, frame = self.tensors.a, (m, k), None
         if self.tiling.gsm_holds == "a":
             source, start, frame = (
@@ -258,7 +276,13 @@ class GemmProgram:
         local = self.core.rings["b_given" if turned else "b"][step.ordinal]
         start, size = ((n, k), (nb, kb)) if turned else ((k, n), (kb, nb))
         yield from load_box(
-            local, self.tensors.b, start, size, channel=LOAD_B, coords=(-1, n, k), name="load_b"
+            local,
+            self.tensors.b,
+            start,
+            size,
+            channel=LOAD_B,
+            coords=self.kernel.coords(-1, n, k),
+            name="load_b",
         )
 
     def _turn_b(self, step: Step) -> Iterator[Instruction]:
@@ -266,7 +290,9 @@ class GemmProgram:
         k, kb, n, nb = self._b_tile(step)
         if kb:
             given = self.core.rings["b_given"][step.ordinal].dense((nb, kb))
-            yield Permute(self.core.rings["b"][0].dense((kb, nb)), given, (1, 0), coords=(-1, n, k))
+            yield Permute(
+                self.core.rings["b"][0].dense((kb, nb)), given, (1, 0), coords=self.kernel.coords(-1, n, k)
+            )
 
     # -- C ---------------------------------------------------------------------------------------------------
 
@@ -278,7 +304,7 @@ class GemmProgram:
         """The partial sums of the panels before."""
         (m, mb), (n, nb), panel = step.tile, _above(step, 1).tile, _above(step, 2).tile
         if not panel.first:
-            tile, coords = self._c_tile(step), (m, n, panel.k)
+            tile, coords = self._c_tile(step), self.kernel.coords(m, n, panel.k)
             yield from load_box(
                 tile.buffer,
                 self.tensors.partial,
@@ -292,7 +318,7 @@ class GemmProgram:
     def _store_c(self, step: Step) -> Iterator[Instruction]:
         """Partial sums as they are; a complete tile is rounded once."""
         (m, mb), (n, nb), panel = step.tile, _above(step, 1).tile, _above(step, 2).tile
-        tile, coords = self._c_tile(step), (m, n, panel.k)
+        tile, coords = self._c_tile(step), self.kernel.coords(m, n, panel.k)
         local, result = tile.buffer, self.tensors.c if panel.last else self.tensors.partial
         if local.dtype is not result.dtype:
             local = self.core.rings["c_out"][step.ordinal]
@@ -304,13 +330,14 @@ class GemmProgram:
         (m, mb), (k, kb), c = step.tile, _above(step, 1).tile, _above(step, 2)
         n, nb = _above(step, 3).tile
         if not kb:
-            yield Fill(self._c_tile(c), coords=(m, n, k))
+            yield Fill(self._c_tile(c), coords=self.kernel.coords(m, n, k))
             return
         rings, ordinal = self.core.rings, _above(step, 3 if self.single else 1).ordinal
         a = rings["a"][step.ordinal].dense((mb, kb))
         b = rings["b"][0 if self.problem.trans_b else ordinal].dense((kb, nb))
         rows = rings["c"][c.ordinal].dense((mb, nb), (m - c.tile[0]) * nb)
-        yield Matmul(rows, a, b, rate=self.kernel.rate, accumulate=k > 0, coords=(m, n, k))
+        coords = self.kernel.coords(m, n, k)
+        yield Matmul(rows, a, b, rate=self.kernel.rate, accumulate=k > 0, coords=coords)
 
 
 def _above(step: Step | None, levels: int) -> Step:

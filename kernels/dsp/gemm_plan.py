@@ -113,11 +113,13 @@ class _Defaults:
         return {**sizes, "split": self.split, "gsm_holds": holds, "c_buffers": self.c_buffers}
 
     def _or(self, name: str, chosen: int) -> int:
-        return int(getattr(self.probe, name)) if name in self.given else max(1, chosen)
+        given: int = getattr(self.probe, name)
+        return given if name in self.given else max(1, chosen)
 
     def _at_most(self, chosen: int, *names: str) -> int:
         """Not larger than those of the named fields that are given."""
-        return min([chosen, *(getattr(self.probe, name) for name in names if name in self.given)])
+        limits: list[int] = [getattr(self.probe, name) for name in names if name in self.given]
+        return min([chosen, *limits])
 
     def _room(self, memory: str) -> int:
         """Bytes of a memory, without what alignment may waste."""

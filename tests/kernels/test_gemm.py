@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernels.dsp.gemm
 from kernels.comparison import compare
-from kernels.dsp.gemm_tiling import slices
+from kernels.dsp.gemm import GemmProgram
+from kernels.dsp.gemm_plan import plan_gemm
+from kernels.dsp.gemm_tiling import Problem, slices
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import check_gemm, gemm, longest_chain, require_capacity
 from kernels.operators import run_operator
@@ -61,19 +62,19 @@ def test_integers_give_the_reference(
 
 @st.composite
 def tilings(draw: st.DrawFn) -> dict[str, object]:
-    """Tiles in tiles, of up to 40 a side."""
-    m_s, m_a, m_g = sorted(draw(st.lists(st.integers(1, 40), min_size=3, max_size=3)))
-    k_a, k_g = sorted(draw(st.lists(st.integers(1, 40), min_size=2, max_size=2)))
+    """Tiles in tiles, of up to 40 a side, and not too many of them."""
+    m_s, m_a, m_g = sorted(draw(st.lists(st.integers(4, 40), min_size=3, max_size=3)))
+    k_a, k_g = sorted(draw(st.lists(st.integers(5, 40), min_size=2, max_size=2)))
     return {
-        "M_G": m_g, "K_G": k_g, "M_A": m_a, "K_A": k_a, "N_A": draw(st.integers(1, 40)), "M_S": m_s,
+        "M_G": m_g, "K_G": k_g, "M_A": m_a, "K_A": k_a, "N_A": draw(st.integers(6, 40)), "M_S": m_s,
         "split": draw(st.sampled_from(["n", "m", "auto"])), "ahead": draw(st.integers(0, 2)),
         "c_buffers": draw(st.integers(1, 4)),
     }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
-    st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60)),
+    st.tuples(st.integers(0, 40), st.integers(0, 50), st.integers(0, 40)),
     tilings(),
     st.sampled_from([1, 2, 3, 4]),
     st.sampled_from(["fp16", "fp32"]),
@@ -88,7 +89,7 @@ def test_any_tiling_gives_the_reference(
     flags: tuple[bool, bool, bool],
     dma: Literal["modelled", "early", "late"],
 ) -> None:
-    """Tiles, cores, splits and when DMA lands change no bit of integer sums; time is the same unfolded and without values."""
+    """Tiles, cores and splits change no bit of integer sums; folding and values change no row of the trace."""
     trans_a, trans_b, direct = flags
     tiling = {**tiling, "gsm_holds": "none" if direct and not trans_a else "a"}
     a, b = operands(sizes, kind, trans_a, trans_b)
@@ -154,19 +155,13 @@ def test_landing_of_dma_changes_no_bit(kind: str, tiling: dict[str, object]) -> 
     assert early == modelled == late
 
 
-@pytest.mark.parametrize(
-    "hazard", [("sm", "raw"), ("am", "raw"), ("sm", "war"), ("am", "war"), ("ddr", "raw")]
-)
+@pytest.mark.parametrize("hazard", [("sm", "raw"), ("am", "raw"), ("am", "war"), ("gsm", "raw")])
 def test_a_lost_hazard_is_noticed(hazard: tuple[str, str]) -> None:
-    """Without one of the derived waits some number is wrong."""
+    """Without one of the derived waits some number is wrong when DMA lands late."""
     a, b = operands((60, 40, 50), "fp32")
-    tiling = {**SMALL, "gsm_holds": "none", "split": "m", "c_buffers": 2}
-    runs = [
-        gemm(a, b, tiling=tiling, cores=1, checks=Checks(dma=dma, dropped=frozenset({hazard})))
-        for dma in ("early", "late")
-    ]
-    reference = gemm_reference(a, b)
-    assert not all(compare(run.outputs["c"], reference, 0.0).ok for run in runs)
+    tiling = {**SMALL, "split": "m", "c_buffers": 2}
+    run = gemm(a, b, tiling=tiling, cores=1, checks=Checks(dma="late", dropped=frozenset({hazard})))
+    assert not compare(run.outputs["c"], gemm_reference(a, b), 0.0).ok
 
 
 @pytest.mark.parametrize("barrier", [0, 1])
@@ -176,11 +171,11 @@ def test_a_lost_barrier_is_a_race(barrier: int, monkeypatch: pytest.MonkeyPatch)
     call: dict[str, Any] = {"tiling": {**SMALL, "split": "n"}, "checks": Checks(races=True)}
     assert gemm(a, b, **call).outputs["c"].shape == (60, 64)
     if barrier:
-        monkeypatch.setattr(kernels.dsp.gemm.GemmProgram, "_meet", lambda _, step: nothing(step))
+        monkeypatch.setattr(GemmProgram, "_meet", lambda _, step: nothing(step))
     else:
-        load = kernels.dsp.gemm.GemmProgram._load_panel
+        load = GemmProgram._load_panel
         monkeypatch.setattr(
-            kernels.dsp.gemm.GemmProgram,
+            GemmProgram,
             "_load_panel",
             lambda self, step: (i for i in load(self, step) if i.name != "barrier"),
         )
@@ -240,8 +235,7 @@ def test_overrides_are_obeyed() -> None:
     assert {name: names.count(name) for name in sorted(set(names))} == {
         "barrier": 4 * (2 * 6 - 1),  # before each of 2 x 3 panels but the first, and behind each
         "load_a": 4 * (64 // 4) * 5 * 2,
-        "load_b": 4 * 2 * 2 * (2 * (2 + 2 + 1) // 2)
-        - 4 * 2 * 2,  # a C tile's own, but once for a single step
+        "load_b": 4 * 2 * 4 * (2 + 2 + 1),  # again for each C tile: its panel has two K steps
         "load_c": 4 * 4 * 2 * 2,
         "load_panel": 4 * 6,
         "matmul": 4 * (64 // 4) * 5 * 2,
@@ -257,14 +251,19 @@ def test_overrides_are_obeyed() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "kind", "split"),
-    [((4096, 4096, 4096), "fp32", "n"), ((65536, 32, 32), "fp32", "m"), ((20480, 96, 4096), "fp16", "m"), ((6, 4096, 64), "fp16", "n")],
-)  # fmt: skip
+    [
+        ((4096, 4096, 4096), "fp32", "n"),
+        ((65536, 32, 32), "fp32", "m"),
+        ((20480, 96, 4096), "fp16", "m"),
+        ((6, 4096, 64), "fp16", "n"),
+    ],
+)
 def test_default_split_follows_the_shape(sizes: tuple[int, int, int], kind: str, split: str) -> None:
     """Columns are divided unless there are too few; where all of A passes once it does not enter GSM."""
     target = load_target("mt7004")
     require_capacity(sizes, target, kind, (0, 1, 2, 3))
-    problem = kernels.dsp.gemm_tiling.Problem(*sizes, False, False, dtype(kind), target, 4)
-    tiling = kernels.dsp.gemm_plan.plan_gemm(problem, {"split": "auto"})
+    problem = Problem(*sizes, False, False, dtype(kind), target, 4)
+    tiling = plan_gemm(problem, {"split": "auto"})
     assert (tiling.split, tiling.gsm_holds) == (split, "a" if split == "n" else "none")
     assert (tiling.K_G == tiling.K_A) == (split == "n" or sizes[2] <= tiling.K_A)
 
@@ -316,8 +315,8 @@ def test_defaults_fit_any_shape(
     """Whatever the shape, how it is given and how far loads run ahead, the chosen tiles fit."""
     target = load_target("mt7004")
     for cores, split in product((1, 4), ("auto", "n", "m")):
-        problem = kernels.dsp.gemm_tiling.Problem(*sizes, *flags, dtype(kind), target, cores)
-        assert kernels.dsp.gemm_plan.plan_gemm(problem, {"ahead": ahead, "split": split}).ahead == ahead
+        problem = Problem(*sizes, *flags, dtype(kind), target, cores)
+        assert plan_gemm(problem, {"ahead": ahead, "split": split}).ahead == ahead
 
 
 @pytest.mark.parametrize("name", ["M_G", "K_G", "M_A", "K_A", "N_A", "M_S"])
@@ -362,7 +361,7 @@ ONES = np.ones((3, 4), np.float32)
         ({"a": ONES, "b": ONES, "trans_a": True, "shape": (3, 4, 4)}, OperandError, "a"),
         ({"a": ONES[0], "b": ONES}, OperandError, "a"),
         ({"a": ONES.astype(int), "b": ONES.T}, OperandError, "a"),
-        ({"a": ONES, "b": ONES.T.astype(np.float16)}, OperandError, "dtype"),
+        ({"a": ONES, "b": ONES.T.astype(np.float16)}, OperandError, "a and b"),
         ({"a": ONES.astype(np.float64), "b": ONES.T.astype(np.float64)}, OperandError, "dtype"),
         ({"shape": (1, 2), "numerics": False}, ShapeError, "shape"),
         ({"shape": (1, 2, -1), "numerics": False}, ShapeError, "shape"),
@@ -376,7 +375,7 @@ def test_arguments_are_refused(
     """The error names the argument."""
     with pytest.raises(error) as refusal:
         gemm(**call)
-    assert refusal.value.argument in {argument, "a and b"}
+    assert refusal.value.fields()["argument"] == argument
 
 
 def test_the_operator_runs_by_name() -> None:
