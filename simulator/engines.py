@@ -125,7 +125,8 @@ class CoreState:
 
     __slots__ = (
         "_alarm",
-        "_carry",
+        "_set_cycles",
+        "_set_issued",
         "_slots",
         "arrived",
         "blocked",
@@ -143,6 +144,7 @@ class CoreState:
         "stalled",
         "start",
         "touched",
+        "turn",
         "waited_reason",
         "waited_row",
         "weight",
@@ -157,9 +159,10 @@ class CoreState:
         self.lanes = [Lane(self, i, lanes.depth[i], lanes.blocking[i]) for i in range(len(lanes.names))]
         size = len(program)
         self.issued, self.ready, self.start, self.end = [0] * size, [0] * size, [0] * size, [-1] * size
+        self._set_issued, self.turn = [0] * size, [0] * size
         self.waited_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size
-        self.pc = self.outstanding = self.open_shared = self._carry = self.since = 0
+        self.pc = self.outstanding = self.open_shared = self._set_cycles = self.since = 0
         self.blocked = self.arrived = -1
         self.stalled: Lane | None = None
         self.touched = False
@@ -186,10 +189,13 @@ class CoreState:
             entry = self.pc
             lane = self.lanes[program.lane[entry]]
             self.since = now
+            if self._set_cycles:
+                self._alarm.set(self._set_cycles)
+                return
             if not lane.blocking and lane.used + self.slots(entry) > max(lane.depth, self.slots(entry)):
                 self.stalled = lane
                 return
-            cycles = self._carry + program.cost[entry].issue_cycles
+            cycles = program.cost[entry].issue_cycles
             if self._slots:
                 cycles += len(program.need[entry]) * self.model.target.issue.flag_wait_cycles
             if cycles:
@@ -200,14 +206,17 @@ class CoreState:
 
     def _on_issue(self) -> None:
         now = self.model.now
-        if self._enter(self.pc, now):
+        if self._set_cycles:
+            self._set_cycles, self._set_issued[self.pc - 1] = 0, now
+            self.fetch(now)
+        elif self._enter(self.pc, now):
             self.fetch(now)
 
     def _enter(self, entry: int, now: int) -> bool:
         """The entry is issued; returns whether the scalar unit goes on."""
         program = self.program
         self.issued[entry] = now
-        self._carry = program.sets[entry] * self.model.target.issue.flag_set_cycles if self._slots else 0
+        self._set_cycles = program.sets[entry] * self.model.target.issue.flag_set_cycles if self._slots else 0
         self.since = now
         if program.kind[entry] == BARRIER:
             self.arrived = entry
@@ -249,7 +258,7 @@ class CoreState:
 
     def _may_start(self, lane: Lane, entry: int, now: int) -> bool:
         program = self.program
-        if lane.front >= 0 or (lane.back >= 0 and not program.cost[entry].overlap):
+        if lane.front >= 0 or (lane.back >= 0 and not self._overlaps(lane.back, entry)):
             return False
         need = program.need[entry]
         if need:
@@ -265,19 +274,25 @@ class CoreState:
             return False
         return self.model.flag_is_up(program.key[entry], self)
 
+    def _overlaps(self, running: int, entry: int) -> bool:
+        """Whether the start-up of a copy may run beside what is on its engine: the stream of a copy, not a flag."""
+        cost = self.program.cost
+        return cost[entry].overlap and bool(cost[running].path)
+
     def _flags_landed(self, need: dict[int, int], now: int) -> bool:
-        landed = self._last_end(need)[0] + self.model.flag_latency
+        landed = self._last_set(need)[0] + self.model.flag_latency
         if landed > now:
             self.model.look_again(self, landed - now)
         return landed <= now
 
-    def _last_end(self, need: dict[int, int]) -> tuple[int, int]:
-        """(cycle, entry) of the latest end among what is needed; the lowest lane wins a tie."""
+    def _last_set(self, need: dict[int, int]) -> tuple[int, int]:
+        """(cycle, entry) of the latest end, with its flag's set, of what is needed; the lowest lane wins a tie."""
         best = (-1, -1)
         for other in sorted(need):
             entry = self.program.by_lane[other][need[other]]
-            if self.end[entry] > best[0]:
-                best = (self.end[entry], entry)
+            ended = max(self.end[entry], self._set_issued[entry])
+            if ended > best[0]:
+                best = (ended, entry)
         return best
 
     def _note_start(self, lane: Lane, entry: int, now: int) -> None:
@@ -288,7 +303,7 @@ class CoreState:
         reason, row = ISSUE, -1
         landed = -1
         if need:
-            ended, of = self._last_end(need)
+            ended, of = self._last_set(need)
             landed = ended + self.model.flag_latency
             if landed > issued:
                 self.ready[entry] = landed
@@ -302,7 +317,7 @@ class CoreState:
     def ended(self, entry: int, now: int) -> None:
         """An entry has left its engine."""
         program = self.program
-        self.end[entry] = now
+        self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.outstanding -= 1
         if program.kind[entry] == FLAG_SET:
             self.model.raise_flag(program.key[entry], now)
@@ -319,7 +334,7 @@ class CoreState:
         """The barrier opens: the core was there at `arrived`, the last one at `latest`."""
         entry, self.arrived = self.arrived, -1
         self.ready[entry], self.start[entry] = arrived, latest
-        self.end[entry] = now
+        self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.lanes[SCALAR].done += 1
         self.waited_reason[entry] = BARRIER_WAIT
         self.pc = entry + 1

@@ -167,8 +167,7 @@ class Copy(Instruction):
 
     def execute(self) -> None:
         """Move the numbers."""
-        source = self.src.array()
-        self.dst.array()[...] = source.reshape(self.dst.shape)
+        self.dst.put(self.src.array())
 
 
 class Matmul(Instruction):

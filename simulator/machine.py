@@ -105,7 +105,7 @@ class Machine:
             BoundsError: the address is taken, or outside.
         """
         return self._shared[memory].allocate(
-            name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call"
+            name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
 
     def launch(self, kernel: Kernel) -> LaunchRecord:
@@ -170,8 +170,9 @@ class Machine:
             return
         states = {core.index: core for core in self._model.cores}
         timings = {
-            index: Timing(c.program, states[c.cores[0]].start, states[c.cores[0]].end)
+            index: Timing(c.program, state.start, state.end, state.turn)
             for c in classes
+            for state in [states[c.cores[0]]]
             for index in c.cores
         }
         programs = {index: kernel.program(cores[index]) for index in timings}
@@ -179,7 +180,7 @@ class Machine:
         execute(timings, programs, self.checks.dma, race.observe if race else None, self.numerics)
 
     def _release(self) -> None:
-        """Kernels' buffers go; tensors in the main memory stay."""
+        """Kernels' buffers go; tensors stay, and all that is in the main memory."""
         for own in self._own.values():
             for memory in own.values():
                 memory.release_all()

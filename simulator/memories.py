@@ -195,7 +195,22 @@ class View:
         self._frame = frame
 
     def array(self) -> Array:
-        """The numbers: a numpy view that can be written, or a copy where a box is read in a shape that no view has."""
+        """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
+        part = self._part()
+        if part.shape == self.shape:
+            return part
+        seen = part.reshape(self.shape)
+        if not np.may_share_memory(seen, part):
+            seen.flags.writeable = False
+        return seen
+
+    def put(self, values: Array) -> None:
+        """Write as many numbers as the view has, in its order."""
+        part = self._part()
+        part[...] = values.reshape(part.shape)
+
+    def _part(self) -> Array:
+        """The numbers where they lie: a packed view in its shape, a box in its size."""
         data = self.buffer.numbers()
         if self._frame is None:
             first = self.start[0]
@@ -203,8 +218,7 @@ class View:
         whole, size, offset = self._frame
         if data.shape != whole:
             data = data[offset : offset + prod(whole)].reshape(whole)
-        part = data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
-        return part if self.shape == size else part.reshape(self.shape)
+        return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
 
 
 class Memory:
@@ -217,6 +231,7 @@ class Memory:
         self.shared = spec.scope == "chip"
         self.base = spec.base_address + core * spec.core_stride_bytes
         self._taken: list[tuple[int, int, str]] = []
+        self._kept: list[tuple[int, int, str]] = []
 
     @property
     def used_bytes(self) -> int:
@@ -229,9 +244,16 @@ class Memory:
         return self.spec.size_bytes - self.used_bytes
 
     def allocate(
-        self, name: str, shape: tuple[int, ...], dtype: DType, *, address: int | None = None, remedy: str = ""
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        *,
+        address: int | None = None,
+        remedy: str = "",
+        keep: bool = False,
     ) -> Buffer:
-        """A buffer at the next aligned address, or at `address`.
+        """A buffer at the next aligned address, or at `address`; `release_all` leaves it where it is to be kept.
 
         Raises:
             CapacityError: it does not fit; `remedy` says which field of the tiling to lower.
@@ -253,6 +275,8 @@ class Memory:
         else:
             self._check_place(name, address, wanted)
         self._taken.append((address, address + wanted, name))
+        if keep:
+            self._kept.append(self._taken[-1])
         return Buffer(self.name, name, address, shape, dtype, self.shared)
 
     def _check_place(self, name: str, address: int, wanted: int) -> None:
@@ -274,8 +298,8 @@ class Memory:
                 )
 
     def release_all(self) -> None:
-        """Forget every buffer: the next launch finds the memory empty."""
-        self._taken.clear()
+        """Forget every buffer that is not kept: the next launch finds its place empty."""
+        self._taken = list(self._kept)
 
 
 def fill_from(buffer: Buffer, values: Array) -> None:

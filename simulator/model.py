@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import simpy
 
 from simulator.engines import CoreState, Lane, flow_of
 from simulator.errors import DeadlockError, ProgramError
 from simulator.events import ENDS, STARTS, Alarm
-from simulator.instructions import BARRIER, Cost
+from simulator.instructions import FLAG_WAIT, Cost
 from simulator.links import UNIT, SharedLink
-from simulator.program import SCALAR, Lanes, Program
+from simulator.program import Lanes, Program
 from targets.schema import Target
 
 
@@ -41,6 +42,7 @@ class LaunchModel:
     Attributes:
         starting: whether the starts of the cycle are being done, in the order of the cores.
         blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
+        next_turn: counts the ends of instructions, in the order in which they come.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class LaunchModel:
         self._flag_waiters: dict[Hashable, list[CoreState]] = {}
         self._barriers: dict[Hashable, _Gathering] = {}
         self.blame: dict[tuple[int, int], tuple[int, int]] = {}
+        self.next_turn = count().__next__
         self.lane_names = lanes.names
         self._touched: list[CoreState] = []
         self.starting = self._pending_look = False
@@ -163,9 +166,13 @@ class LaunchModel:
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
         """A core (and its equals) has come to a barrier."""
-        program = core.program
-        key = program.key[entry]
-        expected = len(program.cores.get(entry, ())) or self.core_count
+        members = core.program.cores.get(entry)
+        key = (core.program.key[entry], members)
+        if members is not None and core.index not in members:
+            raise ProgramError(
+                "a core at a barrier of others", where=f"barrier {key[0]}", got=core.index, limit=members
+            )
+        expected = self.core_count if members is None else len(members)
         gathering = self._barriers.setdefault(key, _Gathering())
         gathering.entries.append((core, now))
         gathering.count += core.weight
@@ -173,7 +180,7 @@ class LaunchModel:
             gathering.latest, gathering.last_core = now, core.index
         if gathering.count > expected:
             raise ProgramError(
-                "more cores at a barrier than it has", where=f"barrier {key}", limit=str(expected)
+                "more cores at a barrier than it has", where=f"barrier {key[0]}", limit=str(expected)
             )
         if gathering.count == expected:
             del self._barriers[key]
@@ -209,15 +216,16 @@ class LaunchModel:
         who = f"core {core.index}"
         program = core.program
         if core.arrived >= 0:
-            key = program.key[core.arrived]
-            here = self._barriers.get(key, _Gathering())
+            key, members = program.key[core.arrived], program.cores.get(core.arrived)
+            here = self._barriers.get((key, members), _Gathering())
             return (
                 f"{who} SCALAR waits at barrier {key} since cycle {core.since}"
-                f" ({here.count} of {len(program.cores.get(core.arrived, ())) or self.core_count} cores are there)"
+                f" ({here.count} of {self.core_count if members is None else len(members)} cores are there)"
             )
-        for lane in core.lanes[SCALAR + 1 :]:
-            if lane.queue:
-                return f"{who} {_lane_complaint(core, lane)}"
+        waiting = [lane for lane in core.lanes if lane.queue]
+        if waiting:
+            lane = min(waiting, key=lambda each: program.kind[each.queue[0]] != FLAG_WAIT)
+            return f"{who} {_lane_complaint(core, lane)}"
         return f"{who} SCALAR stands at entry {core.pc} of {len(program)} since cycle {core.since}"
 
 
@@ -230,6 +238,6 @@ def _lane_complaint(core: CoreState, lane: Lane) -> str:
     program, entry = core.program, lane.queue[0]
     name = core.model.lane_names[lane.index]
     since = f"since cycle {max(core.issued[entry], lane.free_since)}"
-    if entry in program.key and program.kind[entry] != BARRIER:
+    if program.kind[entry] == FLAG_WAIT:
         return f"{name} waits for flag {program.key[entry]} {since}"
     return f"{name} waits with {program.name[entry]} {since}"

@@ -76,10 +76,11 @@ class RaceCheck:
 
     def _barrier(self, core: int, barrier: Barrier) -> None:
         """All that the barrier's cores did before is known after; equal turns of a barrier belong together."""
-        turn = self._turn[barrier.key, core] = self._turn.get((barrier.key, core), -1) + 1
-        meeting = self._barriers.get((barrier.key, turn))
+        which = (barrier.key, barrier.cores)
+        turn = self._turn[which, core] = self._turn.get((which, core), -1) + 1
+        meeting = self._barriers.get((which, turn))
         if meeting is None:
-            meeting = self._barriers[barrier.key, turn] = {}
+            meeting = self._barriers[which, turn] = {}
             for member in barrier.cores if barrier.cores is not None else tuple(self._timings):
                 _join(meeting, self._after[member])
                 for (owner, _), clock in self._lanes.items():

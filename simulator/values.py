@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.instructions import Barrier, Copy, Instruction
+from simulator.instructions import BARRIER, FLAG_SET, Barrier, Instruction
 from simulator.program import Program
 
 DmaMode = Literal["modelled", "early", "late"]
@@ -55,15 +55,19 @@ def _open_barriers(waiting: dict[int, Barrier], everyone: set[int]) -> None:
 
 
 class Timing:
-    """When the instructions of one core started and ended, and the program that says what they waited for."""
+    """When the instructions of one core started and ended, and the program that says what they waited for.
 
-    __slots__ = ("end", "program", "start")
+    `turn` is the place of each end among all of the launch: what ends in one cycle may depend on each other.
+    """
 
-    def __init__(self, program: Program, start: list[int], end: list[int]) -> None:
+    __slots__ = ("end", "program", "start", "turn")
+
+    def __init__(self, program: Program, start: list[int], end: list[int], turn: list[int]) -> None:
         """Keep the columns."""
         self.program = program
         self.start = start
         self.end = end
+        self.turn = turn
 
 
 class _Source:
@@ -107,15 +111,15 @@ def execute(
         timings: core -> when its instructions ran.
         programs: core -> its instructions, made anew.
         dma: when a copy lands: when it ends; when it starts ("early"); or just before the first instruction that waits
-            for it starts, or the next barrier of its core ("late").
-        observe: sees every instruction as it completes (in the modelled order only).
+            for it starts, the next flag is set by its engine, or the next barrier of its core opens ("late").
+        observe: sees every instruction as it completes.
         numerics: whether to compute, or only to observe.
     """
     if not timings:
         return
     sources = {core: _Source(programs[core]) for core in timings}
     if dma == "late":
-        _execute_late(timings, sources)
+        _execute_late(timings, sources, observe, numerics)
         return
     for core, entry in _order(timings, dma):
         instruction = sources[core].take(entry)
@@ -126,7 +130,7 @@ def execute(
 
 
 def _order(timings: Mapping[int, Timing], dma: DmaMode) -> Iterator[tuple[int, int]]:
-    """(core, entry) by the cycle of completion, then core, then place in the program."""
+    """(core, entry) in the order of completion; equal cores, which complete at once, one after the other."""
     cores, entries, keys = _columns(timings)
     key = keys["end"]
     phase = np.zeros(len(key), np.int8)
@@ -134,7 +138,7 @@ def _order(timings: Mapping[int, Timing], dma: DmaMode) -> Iterator[tuple[int, i
         copies = np.concatenate([[bool(c.path) for c in t.program.cost] for t in timings.values()])
         key = np.where(copies, keys["start"], key)
         phase = copies.astype(np.int8)
-    order = np.lexsort((entries, cores, phase, key))
+    order = np.lexsort((cores, keys["turn"], phase, key))
     return zip(cores[order].tolist(), entries[order].tolist(), strict=True)
 
 
@@ -150,63 +154,78 @@ def _columns(
     )
     keys = {
         name: np.array([v for t in timings.values() for v in getattr(t, name)], np.int64)
-        for name in ("start", "end")
+        for name in ("start", "end", "turn")
     }
     return cores, entries, keys
 
 
-def _execute_late(timings: Mapping[int, Timing], sources: Mapping[int, _Source]) -> None:
-    """Starts land what they waited for; other instructions compute when they end; a barrier lands all of its core."""
+def _execute_late(
+    timings: Mapping[int, Timing], sources: Mapping[int, _Source], observe: Observer | None, numerics: bool
+) -> None:
+    """Starts land what they waited for; other instructions compute when they end."""
+    late = {core: _Late(timing.program, sources[core], numerics) for core, timing in timings.items()}
+    for core, entry, starts in _starts_and_ends(timings):
+        if starts:
+            late[core].start(entry)
+            continue
+        if observe is not None:
+            observe(core, entry, sources[core].peek(entry))
+        late[core].end(entry)
+    for each in late.values():
+        each.land_all()
+
+
+def _starts_and_ends(timings: Mapping[int, Timing]) -> Iterator[tuple[int, int, bool]]:
+    """(core, entry, whether it starts): ends of a cycle first, then starts; what takes no time starts before."""
     cores, entries, keys = _columns(timings)
     size = len(cores)
-    order = np.lexsort(
-        (
-            np.tile(entries, 2),
-            np.tile(cores, 2),
-            np.repeat([1, 0], size),
-            np.concatenate([keys["start"], keys["end"]]),
-        )
-    )
-    pending: dict[int, dict[int, list[int]]] = {core: {} for core in timings}
-    for event in order.tolist():
-        core, entry, starts = int(cores[event % size]), int(entries[event % size]), event < size
-        late = _Late(timings[core].program, sources[core], pending[core])
-        instruction = sources[core].waiting.get(entry) or sources[core].peek(entry)
-        if isinstance(instruction, Copy):
-            if starts:
-                late.begin(entry)
-        elif starts:
-            late.land(timings[core].program.need[entry])
-        else:
-            if isinstance(instruction, Barrier):
-                late.land_all()
-            sources[core].take(entry).execute()
-    for core in timings:
-        _Late(timings[core].program, sources[core], pending[core]).land_all()
+    time, turn = np.concatenate([keys["start"], keys["end"]]), np.tile(keys["turn"], 2)
+    after_ends = np.concatenate([keys["start"] < keys["end"], np.zeros(size, bool)])
+    order = np.lexsort((np.repeat([0, 1], size), np.tile(cores, 2), turn, after_ends, time))
+    starts = order < size
+    order %= size
+    return zip(cores[order].tolist(), entries[order].tolist(), starts.tolist(), strict=True)
 
 
 class _Late:
     """Copies of one core that have started and not landed, by lane."""
 
-    def __init__(self, program: Program, source: _Source, pending: dict[int, list[int]]) -> None:
+    def __init__(self, program: Program, source: _Source, numerics: bool) -> None:
         self._program = program
         self._source = source
-        self._pending = pending
+        self._numerics = numerics
+        self._pending: dict[int, list[int]] = {}
 
-    def begin(self, entry: int) -> None:
-        """A copy starts: what it waited for lands; it does not."""
-        self.land(self._program.need[entry])
-        self._pending.setdefault(self._program.lane[entry], []).append(entry)
+    def start(self, entry: int) -> None:
+        """An instruction starts: what it waited for lands; a copy is on its way."""
+        for lane, number in self._program.need[entry].items():
+            self._land(lane, number)
+        if self._program.cost[entry].path:
+            self._pending.setdefault(self._program.lane[entry], []).append(entry)
 
-    def land(self, need: dict[int, int]) -> None:
-        """Land the copies of each lane up to the number that is needed."""
-        for lane, number in need.items():
-            held = self._pending.get(lane, [])
-            while held and self._program.number[held[0]] <= number:
-                self._source.take(held.pop(0)).execute()
+    def end(self, entry: int) -> None:
+        """An instruction ends: a barrier lands all copies, a flag those of its engine; a copy itself does not land."""
+        kind = self._program.kind[entry]
+        if kind == BARRIER:
+            self.land_all()
+        elif kind == FLAG_SET:
+            self._land(self._program.lane[entry], self._program.number[entry])
+        if not self._program.cost[entry].path:
+            self._execute(entry)
 
     def land_all(self) -> None:
         """Land every copy, in the order of the program."""
         for entry in sorted(e for held in self._pending.values() for e in held):
-            self._source.take(entry).execute()
+            self._execute(entry)
         self._pending.clear()
+
+    def _land(self, lane: int, number: int) -> None:
+        """Land the copies of a lane up to a number."""
+        held = self._pending.get(lane, [])
+        while held and self._program.number[held[0]] <= number:
+            self._execute(held.pop(0))
+
+    def _execute(self, entry: int) -> None:
+        instruction = self._source.take(entry)
+        if self._numerics:
+            instruction.execute()

@@ -90,7 +90,7 @@ class ConvDx:
         return (self.weight_part(rank, count)[1], cuts, tuple(self.work_class(work) for work in mine))
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
-        """(n, d, h, w, c) of a core's panels; the taps, Cout and output rows of a panel's products are relative to it."""
+        """(n, d, h, w, c) of a core's panels; what else a product's coordinates say is relative to its panel."""
         return [origin(self.geometry, work.panel) for work in self.work(rank, count)]
 
     def work_class(self, work: Work) -> Hashable:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from kernels.checking import random_operands
 from kernels.conv_backward import conv_backward
@@ -41,13 +44,22 @@ GROUPED = ConvShape(
 )
 DEEP = ConvShape(n=2, cin=6, size=(4, 5, 6), cout=8, kernel=(2, 3, 2), stride=(2, 1, 1), padding=(1, 1, 0))
 SHAPES = {"plain": PLAIN, "uneven": UNEVEN, "grouped": GROUPED, "three axes": DEEP}
+Values = Literal["tiles", "instructions"]
+VALUES: tuple[Values, ...] = ("tiles", "instructions")
 GSM = {"am": ("dy", "none"), "stream": ("dy", "none"), "gsm": ("both", "w")}
 
 
-def made(shape: ConvShape, kind: str = "fp32", seed: int = 1) -> dict[str, np.ndarray]:
+def made(shape: ConvShape, kind: str = "fp32", seed: int = 1) -> dict[str, NDArray[Any]]:
     """Integer operands of a shape."""
     terms = shape.taps * shape.cout // shape.groups
     return random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, dtype(kind), seed, True, terms)
+
+
+def dx_of(shape: ConvShape, dy: NDArray[Any], w: NDArray[Any], **options: Any) -> NDArray[Any]:
+    """Dx of a functional run."""
+    dx = conv_backward(dy, w, shape=shape, **options).dx
+    assert dx is not None
+    return dx
 
 
 def timed(shape: ConvShape, **options: object) -> Run:
@@ -74,13 +86,13 @@ def test_cores_and_splits_agree(shape: ConvShape, split: str, cores: int) -> Non
         if (column, place) != ("none", "workspace")
     ],
 )
-@pytest.mark.parametrize("values", ["tiles", "instructions"])
+@pytest.mark.parametrize("values", VALUES)
 def test_policies_agree(
-    shape: ConvShape, weights: str, holds: str, column: str, place: str, values: str
+    shape: ConvShape, weights: str, holds: str, column: str, place: str, values: Values
 ) -> None:
     """Wherever operands and columns lie, and in whatever steps values are made, the bits are the reference's."""
     tiling = {"weights": weights, "gsm_holds": holds, "column": column, "column_place": place}
-    check_integers(shape, "fp32", tiling=tiling, checks=Checks(values=values))  # type: ignore[arg-type]  # a literal
+    check_integers(shape, "fp32", tiling=tiling, checks=Checks(values=values))
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -107,10 +119,8 @@ def test_a_dropped_hazard_is_noticed(memory: str, kind: str) -> None:
     results = []
     for dropped in (frozenset(), frozenset({(memory, kind)})):
         checks = Checks(values="instructions", dropped=dropped)
-        results.append(
-            conv_backward(operands["dy"], operands["w"], shape=shape, tiling=tiling, checks=checks).dx
-        )
-    assert not np.array_equal(*results)
+        results.append(dx_of(shape, operands["dy"], operands["w"], tiling=tiling, checks=checks))
+    assert not np.array_equal(results[0], results[1])
 
 
 def test_fp16_accumulation_sets_cost_peak_and_numbers() -> None:
@@ -122,6 +132,8 @@ def test_fp16_accumulation_sets_cost_peak_and_numbers() -> None:
     half = conv_backward(dy, w, shape=shape, cores=1, tiling={"fp16_accumulate": "fp16"})
     assert half.peak_flops_per_cycle == 2 * mixed.peak_flops_per_cycle
     assert half.cycles < mixed.cycles
+    assert half.dx is not None
+    assert mixed.dx is not None
     assert not np.array_equal(half.dx, mixed.dx)
     np.testing.assert_allclose(half.dx, mixed.dx, atol=0.5)
 
@@ -146,7 +158,7 @@ def test_any_tiling_of_any_shape(shape: ConvShape, data: st.DataObject) -> None:
         "dx_buffers": draw(st.integers(1, 2)),
         "ahead": draw(st.integers(0, 2)),
     }
-    values = draw(st.sampled_from(["tiles", "instructions"]))
+    values = draw(st.sampled_from(VALUES))
     check_integers(shape, "fp32", tiling=tiling, cores=draw(st.integers(1, 4)), checks=Checks(values=values))
 
 
@@ -190,9 +202,8 @@ def test_batch_one_leaves_cores_idle() -> None:
 def test_empty_batches_and_outputs() -> None:
     """No images give an empty dx; outputs that do not exist give zeros, even where memory held NaN."""
     empty = ConvShape(n=0, cin=3, size=(10, 5), cout=16, kernel=(3, 3))
-    assert conv_backward(
-        np.zeros(empty.dy_shape, np.float32), np.zeros(empty.w_shape, np.float32), shape=empty
-    ).dx.shape == (0, 3, 10, 5)
+    zeros = dx_of(empty, np.zeros(empty.dy_shape, np.float32), np.zeros(empty.w_shape, np.float32))
+    assert zeros.shape == (0, 3, 10, 5)
     none = ConvShape(n=1, cin=1, size=(34, 1), cout=1, kernel=(3, 3), stride=2)
     dx = conv_backward(np.zeros(none.dy_shape, np.float32), np.zeros(none.w_shape, np.float32), shape=none).dx
     assert dx is not None
@@ -250,7 +261,7 @@ def test_refusals_name_their_argument() -> None:
     """Operands that are missing, of another shape or type, cores and gradients that are not there."""
     operands = made(PLAIN)
     dy, w = operands["dy"], operands["w"]
-    calls = [
+    calls: list[tuple[str, Callable[[], object]]] = [
         ("dy", lambda: conv_backward(None, w)),
         ("w", lambda: conv_backward(dy, None, shape=PLAIN)),
         ("dy", lambda: conv_backward(dy[:, :3], w, shape=PLAIN)),
