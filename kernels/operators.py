@@ -9,6 +9,7 @@ from kernels.checking import check_conv_backward, random_operands
 from kernels.conv_backward import conv_backward, require_capacity
 from kernels.errors import OperandError
 from kernels.gemm import check_gemm, gemm
+from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.placement import chosen_cores, chosen_dtype
 from kernels.shapes import ConvShape
 from simulator.numerics import dtype as named
@@ -79,6 +80,7 @@ def run_operator(
     m, n, k = shape
     if not numerics:
         return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
+    require_gemm_capacity(shape, target, kind.name, chosen, tiling, check=check)
     made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
     run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
     if check:

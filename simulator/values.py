@@ -115,6 +115,8 @@ def execute(
         observe: sees every instruction as it completes.
         numerics: whether to compute, or only to observe.
     """
+    if not timings:
+        return
     sources = {core: _Source(programs[core]) for core in timings}
     if dma == "late":
         _execute_late(timings, sources, observe, numerics)

@@ -1,0 +1,235 @@
+"""gemm: a matrix product, c = a x b, on a target of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
+from kernels.dsp.gemm import Gemm, GemmTensors
+from kernels.dsp.gemm_plan import plan_gemm
+from kernels.dsp.gemm_tiling import GemmTiling, Problem
+from kernels.errors import OperandError, ShapeError
+from kernels.host_memory import require_host_memory
+from kernels.placement import chosen_cores, chosen_dtype, resolved_target
+from kernels.references import gemm_reference
+from simulator.machine import Checks, Machine
+from simulator.memories import fill_from
+from simulator.numerics import Array
+from simulator.numerics import dtype as named
+from simulator.run import Run
+from targets.schema import Target
+
+FAMILIES = ("dsp",)
+"""Families of targets that have the kernel."""
+
+Sizes = tuple[int, int, int]
+
+
+def gemm(
+    a: npt.ArrayLike | None = None,
+    b: npt.ArrayLike | None = None,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    shape: Sequence[int] | None = None,
+    target: str | Target = "mt7004",
+    cores: int | Sequence[int] | None = None,
+    dtype: str | None = None,
+    tiling: Mapping[str, object] | None = None,
+    numerics: bool = True,
+    checks: Checks | None = None,
+) -> Run:
+    """A matrix product, and what it costs on a target.
+
+    Args:
+        a: [M, K], or [K, M] with trans_a.
+        b: [K, N], or [N, K] with trans_b.
+        trans_a: whether a is given transposed.
+        trans_b: whether b is given transposed.
+        shape: (M, N, K); with numerics=False, no arrays are needed.
+        target: a target's name, a TOML file, or a Target.
+        cores: how many cores (the first ones), or which; default all.
+        dtype: what the chip computes in and c has; default the arrays' own, "native" the chip's best.
+        tiling: fields of the tiling to keep (`GemmTiling`; split may be "auto"); the others are chosen.
+        numerics: compute c, or only time it.
+        checks: how the run is watched.
+
+    Returns:
+        The Run: outputs {"c": [M, N]}, cycles, trace.
+
+    Raises:
+        ShapeError, OperandError, TilingError, TargetError, CapacityError: an argument is refused.
+    """
+    chip = _supported(resolved_target(target))
+    arrays = {name: _matrix(name, value) for name, value in (("a", a), ("b", b)) if value is not None}
+    m, n, k = _sizes(arrays, trans_a, trans_b, shape)
+    if numerics and len(arrays) < 2:
+        missing = "b" if "a" in arrays else "a"
+        raise OperandError(
+            "an operand is missing", argument=missing, remedy="give it, or ask for numerics=False"
+        )
+    operand = named(chosen_dtype(chip, dtype, arrays))
+    machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
+    problem = Problem(m, n, k, bool(trans_a), bool(trans_b), operand, chip, len(machine.cores))
+    chosen = plan_gemm(problem, tiling or {})
+    tensors = _allocate(problem, chosen, machine)
+    if numerics:
+        require_host_memory(_host_bytes(tensors))
+        _put_operands(tensors, arrays)
+    tensors.a.constant = tensors.b.constant = True
+    machine.launch(Gemm(problem, chosen, tensors))
+    return _collect(problem, chosen, machine, tensors)
+
+
+def require_capacity(
+    shape: Sizes,
+    target: Target,
+    dtype: str,
+    cores: Sequence[int],
+    tiling: Mapping[str, object] | None = None,
+    *,
+    check: bool = False,
+) -> None:
+    """Refuse a product whose matrices fit neither the target's DDR nor this computer, before any is made.
+
+    Raises:
+        CapacityError: a memory is too small.
+        TilingError: a field is not usable.
+    """
+    machine = Machine(target, cores, numerics=False)
+    problem = Problem(*shape, False, False, named(dtype), target, len(cores))
+    tensors = _allocate(problem, plan_gemm(problem, tiling or {}), machine)
+    m, n, k = shape
+    require_host_memory(_host_bytes(tensors) + (16 * (m * k + k * n + 2 * m * n) if check else 0))
+
+
+def check_gemm(run: Run, a: npt.ArrayLike, b: npt.ArrayLike) -> dict[str, Comparison]:
+    """The product of a run against the reference, within the bound of rounding; also noted in the run.
+
+    a and b are the operands as they were given; the reference takes them as the chip does, in its data type.
+
+    Raises:
+        OperandError: they are no matrices that fit each other and the run.
+    """
+    turned = {"trans_a": bool(run.shape["trans_a"]), "trans_b": bool(run.shape["trans_b"])}
+    storage = named(run.dtype).storage
+    left, right = np.asarray(a).astype(storage, copy=False), np.asarray(b).astype(storage, copy=False)
+    reference = gemm_reference(left, right, **turned)
+    magnitude = gemm_reference(np.abs(left), np.abs(right), **turned)
+    bound = error_bound(magnitude, reference, run.dtype, longest_chain(run), _unit(run))
+    found = {name: compare(got, reference, bound) for name, got in run.outputs.items()}
+    run.max_error = {name: c.max_error for name, c in found.items()}
+    run.tolerance = {name: c.tolerance for name, c in found.items()}
+    return found
+
+
+def longest_chain(run: Run) -> int:
+    """The additions that one element of c has been through, at most: a K step, the steps, the cores."""
+    k, panel, step = (int(str(value)) for value in (run.shape["k"], run.tiling["K_G"], run.tiling["K_A"]))
+    if _unit(run) > UNIT_ROUNDOFF["fp32"]:
+        return k + run.cores  # an accumulator of the operands' type rounds at every step of k
+    full, rest = divmod(k, panel)
+    return min(step, k) + full * -(-panel // step) + -(-rest // step) + run.cores
+
+
+def _unit(run: Run) -> float:
+    """Unit roundoff of the sums of a run."""
+    if run.dtype == "fp16":
+        return UNIT_ROUNDOFF[str(run.tiling["fp16_accumulate"])]
+    return UNIT_ROUNDOFF["fp64" if run.dtype == "fp64" else "fp32"]
+
+
+def _supported(target: Target) -> Target:
+    if target.family not in FAMILIES:
+        what = "gemm is not computed on this family of targets"
+        raise OperandError(
+            what, argument="target", where=target.name, got=target.family, limit=", ".join(FAMILIES)
+        )
+    return target
+
+
+def _matrix(name: str, value: npt.ArrayLike) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
+        what = "an operand that is not of a floating type"
+        raise OperandError(what, argument=name, got=str(array.dtype), limit="fp16, bf16, fp32, fp64")
+    if array.ndim != 2:
+        raise OperandError("an operand that is no matrix", argument=name, got=array.shape, limit="two axes")
+    return array
+
+
+def _sizes(arrays: Mapping[str, Array], trans_a: bool, trans_b: bool, shape: Sequence[int] | None) -> Sizes:
+    """(M, N, K), as said or as the arrays imply; the arrays must agree."""
+    if shape is not None:
+        m, n, k = _checked(shape)
+    elif len(arrays) == 2:
+        (m, k), n = arrays["a"].shape[:: -1 if trans_a else 1], arrays["b"].shape[0 if trans_b else 1]
+    else:
+        missing = "b" if "a" in arrays else "a"
+        raise OperandError(
+            "an operand is missing", argument=missing, remedy="give it, or shape with numerics=False"
+        )
+    wanted = {"a": (k, m) if trans_a else (m, k), "b": (n, k) if trans_b else (k, n)}
+    for name, array in arrays.items():
+        if array.shape != wanted[name]:
+            what = "an operand of another shape"
+            raise OperandError(what, argument=name, got=array.shape, limit=wanted[name])
+    return m, n, k
+
+
+def _checked(shape: Sequence[int]) -> Sizes:
+    if len(shape) != 3 or not all(type(size) is int and size >= 0 for size in shape):
+        what = "sizes of a product that cannot be"
+        raise ShapeError(what, argument="shape", got=repr(shape), limit="(M, N, K), each an integer from 0")
+    m, n, k = shape
+    return m, n, k
+
+
+def _allocate(problem: Problem, tiling: GemmTiling, machine: Machine) -> GemmTensors:
+    """Addresses in DDR for all that the product needs, before a number is made.
+
+    Raises:
+        CapacityError: DDR is too small.
+    """
+    p = problem
+    a = machine.tensor("a", (p.k, p.m) if p.trans_a else (p.m, p.k), p.operand)
+    b = machine.tensor("b", (p.n, p.k) if p.trans_b else (p.k, p.n), p.operand)
+    c = machine.tensor("c", (p.m, p.n), p.operand)
+    total = p.sum_type(tiling)
+    if total is p.operand or not p.partial(tiling):
+        return GemmTensors(a, b, c, c)
+    return GemmTensors(a, b, c, machine.tensor("c_partial", (p.m, p.n), total))
+
+
+def _host_bytes(tensors: GemmTensors) -> int:
+    """Bytes of this computer's memory: the operands as given and as stored, c twice, and partial sums."""
+    scratch = 0 if tensors.partial is tensors.c else tensors.partial.bytes
+    return 3 * (tensors.a.bytes + tensors.b.bytes + tensors.c.bytes) + scratch
+
+
+def _put_operands(tensors: GemmTensors, arrays: Mapping[str, Array]) -> None:
+    fill_from(tensors.a, arrays["a"])
+    fill_from(tensors.b, arrays["b"])
+
+
+def _collect(problem: Problem, tiling: GemmTiling, machine: Machine, tensors: GemmTensors) -> Run:
+    p = problem
+    return Run(
+        operator="gemm",
+        target=p.target,
+        cores=p.cores,
+        dtype=p.operand.name,
+        cycles=machine.cycles,
+        launches=machine.launches,
+        tiling=tiling.model_dump(),
+        trace=machine.trace(),
+        outputs={"c": tensors.c.numbers()} if machine.numerics else {},
+        macs=machine.macs,
+        useful_macs=p.m * p.n * p.k,
+        peak_flops_per_cycle=p.spec(tiling).flops_per_cycle * p.cores,
+        shape={"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b},
+        numerics=machine.numerics,
+    )
