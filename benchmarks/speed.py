@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,21 +59,21 @@ def bare_timeouts(processes: int, total: int = 100_000) -> float:
 
 def timing() -> None:
     """Instructions a second of the demo's layer, timing only, full trace."""
-    for cores, needed in ((4, 8), (24, 16)):
+    for cores, wanted in ((4, 8), (24, 16)):
         target = load_target("mt7004", {} if cores == 4 else {"groups": cores})
-        rows = len(conv_backward(shape=DEMO, dtype="fp16", target=target, numerics=False).trace)
-        seconds = best(lambda t=target: conv_backward(shape=DEMO, dtype="fp16", target=t, numerics=False))
+        action = partial(conv_backward, shape=DEMO, dtype="fp16", target=target, numerics=False)
+        rows, seconds = len(action().trace), best(action)
         engines = cores * (len(target.lanes()) - 1)
         bare = bare_timeouts(engines)
         print(
-            f"timing only, {cores:2} cores: {rows} instructions in {seconds * 1e3:.1f} ms = {rows / seconds:,.0f} a second;"
-            f" SimPy alone {bare:,.0f} timeouts a second with {engines} processes;"
-            f" 1/{bare * seconds / rows:.1f} (at least 1/{needed} wanted)"
+            f"timing only, {cores:2} cores: {rows} instructions in {seconds * 1e3:.1f} ms,"
+            f" {rows / seconds:,.0f} a second; SimPy alone, {engines} processes: {bare:,.0f} timeouts a second;"
+            f" 1/{bare * seconds / rows:.1f} (at least 1/{wanted} wanted)"
         )
 
 
 def numpy_dx(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """dx of LAYER in channel-last order: one product, then nine strided additions."""
+    """Dx of LAYER in channel-last order: one product, then nine strided additions."""
     columns = (rows @ weights).reshape(8, 14, 14, 3, 3, 256)
     dx = np.zeros((8, 16, 16, 256), np.float32)
     for kh in range(3):

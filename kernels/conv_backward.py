@@ -58,10 +58,9 @@ def conv_backward(
         x: input, [N, Cin, *in]; for dx alone only its size matters.
         input_size: spatial size of the input, where x is not given.
         weight_size: spatial size of the kernel, where w is not given.
-        shape: the geometry, instead of the sizes below; alone, with numerics=False, no arrays are needed.
-        stride: an int, or one an axis; so is dilation.
-        padding: as in PyTorch, or a (low, high) pair an axis; high may be negative: input that no tap reads, whose
-            gradient is exactly 0.
+        shape: the geometry, instead of the next six; with numerics=False no arrays are needed beside it.
+        stride: an int or one an axis, as dilation and output_padding.
+        padding: as in PyTorch, or (low, high) an axis; high may be negative: input that no tap reads.
         dilation: distance of the taps.
         groups: of channels.
         transposed: whether the forward operator is the transposed convolution.
@@ -70,32 +69,22 @@ def conv_backward(
         target: a target's name, a TOML file, or a Target.
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
-        layout: "NCHW" (any number of spatial axes) or "NHWC" for dy, x and dx.
+        layout: of dy, x and dx: "NCHW" or "NHWC", with any number of spatial axes.
         tiling: fields of the tiling to keep; the others are chosen.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
-    Returns:
-        The Run: gradients, cycles, trace.
-
     Raises:
         ShapeError, OperandError, TilingError, TargetError, CapacityError: an argument is refused.
     """
-    chip = resolved_target(target)
-    call = _Call(chip, tuple(grads), layout)
-    arrays = {
-        name: call.channel_first(name, value)
-        for name, value in (("dy", dy), ("w", w), ("x", x))
-        if value is not None
-    }
+    call = _Call(resolved_target(target), tuple(grads), layout, numerics)
+    arrays = call.arrays({"dy": dy, "w": w, "x": x})
     if shape is None:
-        shape = _resolve(
-            arrays, input_size, weight_size, stride, padding, dilation, groups, transposed, output_padding
-        )
-    call.check(shape, arrays, numerics)
-    operand = named(chosen_dtype(chip, dtype, {n: a for n, a in arrays.items() if n in ("dy", "w")}))
-    machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
-    return _run_dx(call, machine, shape, operand.name, arrays, tiling or {})
+        sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
+        taps = {"stride": stride, "padding": padding, "dilation": dilation}
+        shape = _resolve(arrays, **sizes, **taps, groups=groups, transposed=transposed)
+    call.check(shape, arrays)
+    return _run_dx(call, shape, arrays, cores, dtype, tiling or {}, checks)
 
 
 @dataclass(frozen=True)
@@ -105,12 +94,17 @@ class _Call:
     target: Target
     grads: tuple[str, ...]
     layout: str
+    numerics: bool
+
+    def arrays(self, given: Mapping[str, npt.ArrayLike | None]) -> dict[str, Array]:
+        """The operands that are there, channel first."""
+        if self.layout not in ("NCHW", "NHWC"):
+            raise OperandError("unknown layout", argument="layout", got=repr(self.layout), limit="NCHW, NHWC")
+        return {name: self.channel_first(name, value) for name, value in given.items() if value is not None}
 
     def channel_first(self, name: str, value: npt.ArrayLike) -> Array:
         """An operand as a channel-first array."""
         array = np.asarray(value)
-        if self.layout not in ("NCHW", "NHWC"):
-            raise OperandError("unknown layout", argument="layout", got=repr(self.layout), limit="NCHW, NHWC")
         if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
             raise OperandError(
                 "an operand that is not of a floating type",
@@ -122,7 +116,11 @@ class _Call:
             np.moveaxis(array, -1, 1) if self.layout == "NHWC" and name != "w" and array.ndim > 2 else array
         )
 
-    def check(self, shape: ConvShape, arrays: Mapping[str, Array], numerics: bool) -> None:
+    def as_given(self, dx: Array) -> Array:
+        """A gradient in the layout of the call."""
+        return np.moveaxis(dx, 1, -1) if self.layout == "NHWC" else dx
+
+    def check(self, shape: ConvShape, arrays: Mapping[str, Array]) -> None:
         """Refuse what this family does not compute, and operands that are missing or of another shape."""
         known = AVAILABLE.get(self.target.family, ())
         missing = [grad for grad in self.grads if grad not in known]
@@ -146,43 +144,22 @@ class _Call:
                 raise OperandError(
                     "an operand of another shape", argument=name, got=array.shape, limit=wanted[name]
                 )
-        for name in ("dy", "w") if numerics else ():
+        for name in ("dy", "w") if self.numerics else ():
             if name not in arrays:
                 raise OperandError(
                     "an operand is missing", argument=name, remedy="give it, or ask for numerics=False"
                 )
 
 
-def _resolve(
-    arrays: Mapping[str, Array],
-    input_size: Sequence[int] | None,
-    weight_size: Sequence[int] | None,
-    stride: Sizes,
-    padding: Any,
-    dilation: Sizes,
-    groups: int,
-    transposed: bool,
-    output_padding: Sizes,
-) -> ConvShape:
+def _resolve(arrays: Mapping[str, Array], **geometry: Any) -> ConvShape:
     """The geometry that the arrays' shapes imply."""
     if "dy" not in arrays:
         raise OperandError(
             "an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False"
         )
     w, x = arrays.get("w"), arrays.get("x")
-    return ConvShape.resolve(
-        arrays["dy"].shape,
-        None if w is None else w.shape,
-        None if x is None else x.shape,
-        input_size=input_size,
-        weight_size=weight_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        transposed=transposed,
-        output_padding=output_padding,
-    )
+    shapes = (None if w is None else w.shape, None if x is None else x.shape)
+    return ConvShape.resolve(arrays["dy"].shape, *shapes, **geometry)
 
 
 def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: bool = False) -> None:
@@ -201,38 +178,37 @@ def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: boo
 
 def _run_dx(
     call: _Call,
-    machine: Machine,
     shape: ConvShape,
-    dtype: str,
     arrays: Mapping[str, Array],
+    cores: int | Sequence[int] | None,
+    dtype: str | None,
     given: Mapping[str, object],
+    checks: Checks | None,
 ) -> Run:
     """Allocate, launch and collect."""
-    operand = named(dtype)
+    chip, operands_given = call.target, {n: a for n, a in arrays.items() if n in ("dy", "w")}
+    operand = named(chosen_dtype(chip, dtype, operands_given))
+    machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
     tiling = dx_tiling(shape, operand, machine, given)
     operands = allocate_dx(shape, operand, machine, tiling)
     if machine.numerics:
         require_host_memory(3 * (operands.dy.bytes + operands.dx.bytes + operands.w.bytes))
         put_operands(shape, operands, arrays["dy"], arrays["w"])
     run_dx(shape, operand, machine, tiling, operands)
-    outputs = {}
-    if machine.numerics:
-        dx = take_dx(shape, operands)
-        outputs["dx"] = np.moveaxis(dx, 1, -1) if call.layout == "NHWC" else dx
-    rate = dtype + ("_fp16" if dtype == "fp16" and tiling.fp16_accumulate == "fp16" else "")
+    rate = operand.name + ("_fp16" if operand.name == tiling.fp16_accumulate == "fp16" else "")
     return Run(
         operator="conv_backward",
-        target=machine.target,
+        target=chip,
         cores=len(machine.cores),
-        dtype=dtype,
+        dtype=operand.name,
         cycles=machine.cycles,
         launches=machine.launches,
         tiling=tiling.model_dump(),
         trace=machine.trace(),
-        outputs=outputs,
+        outputs={"dx": call.as_given(take_dx(shape, operands))} if machine.numerics else {},
         macs=machine.macs,
         useful_macs=shape.useful_macs,
-        peak_flops_per_cycle=machine.target.matmul[rate].flops_per_cycle * len(machine.cores),
+        peak_flops_per_cycle=chip.matmul[rate].flops_per_cycle * len(machine.cores),
         shape=shape.to_dict(),
         numerics=machine.numerics,
     )

@@ -231,6 +231,17 @@ class Matmul(Instruction):
             out[...] = product(left, b)
 
 
+Parts = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...]], ...]
+"""Pairs of numpy indices, into a result and into what is added to it."""
+
+
+def add_parts(out: Array, source: Array, parts: Parts, axes: tuple[int, ...] | None) -> None:
+    """out[target] += source[origin] for each pair, the axes of the source reordered."""
+    for target, origin in parts:
+        term = source[origin]
+        np.add(out[target], term if axes is None else term.transpose(axes), out=out[target])
+
+
 class MatmulInto(Matmul):
     """A product whose rows are added straight onto strided parts of a packed result: no columns are kept.
 
@@ -275,146 +286,6 @@ class MatmulInto(Matmul):
         left = a.swapaxes(0, 1) if len(b.shape) == 3 else a
         made = product_fp16(None, left, b) if self.rate.endswith("_fp16") else product(left, b)
         add_parts(self.out.array(), made.reshape(self.product_shape), self.parts, self.axes)
-
-
-class VectorOp(Instruction):
-    """An operation of the vector unit over `pieces` packed pieces of `piece_bytes`, `moves` register moves a register.
-
-    The pieces lie in `runs` loops, each of which costs its fixed time.
-    """
-
-    __slots__ = ("moves", "piece_bytes", "pieces", "runs")
-    engine = "vpu"
-    name = "vector"
-
-    def __init__(
-        self,
-        reads: tuple[View, ...],
-        writes: tuple[View, ...],
-        *,
-        runs: int,
-        pieces: int,
-        piece_bytes: int,
-        moves: int,
-        coords: Coords,
-    ) -> None:
-        """Describe the loads and stores; subclasses give the numbers."""
-        super().__init__(reads, writes, coords)
-        self.runs = runs
-        self.pieces = pieces
-        self.piece_bytes = piece_bytes
-        self.moves = moves
-
-    def signature(self) -> Hashable:
-        """Runs, pieces, bytes and moves."""
-        return (self.name, self.runs, self.pieces, self.piece_bytes, self.moves)
-
-    def cost(self, target: Target) -> Cost:
-        """Register moves at the load and store rate, a fixed time for each run and for the call."""
-        spec = target.vector
-        registers = self.pieces * ceil(self.piece_bytes / spec.register_bytes)
-        cycles = (
-            ceil(registers * self.moves / spec.moves_per_cycle)
-            + self.runs * spec.run_cycles
-            + spec.call_cycles
-        )
-        return Cost(target.issue.vector_cycles, cycles)
-
-
-class Fill(VectorOp):
-    """Set a packed view to zero."""
-
-    __slots__ = ()
-    name = "fill"
-
-    def __init__(self, out: View, *, coords: Coords = ()) -> None:
-        """One store a register."""
-        super().__init__((), (out,), runs=1, pieces=1, piece_bytes=out.range.bytes, moves=1, coords=coords)
-
-    def execute(self) -> None:
-        """Zeros."""
-        self.writes[0].array()[...] = 0
-
-
-class Cast(VectorOp):
-    """Round a packed view to the type of another: nearest even, overflow to infinity by sign."""
-
-    __slots__ = ()
-    name = "cast"
-
-    def __init__(self, out: View, source: View, *, coords: Coords = ()) -> None:
-        """One load and one store a register of the wider side."""
-        wide = max(out.range.bytes, source.range.bytes)
-        super().__init__((source,), (out,), runs=1, pieces=1, piece_bytes=wide, moves=2, coords=coords)
-
-    def execute(self) -> None:
-        """Round once."""
-        out = self.writes[0].array()
-        with np.errstate(over="ignore"):
-            out[...] = self.reads[0].array().astype(out.dtype)
-
-
-Parts = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...]], ...]
-"""Pairs of numpy indices, into a result and into what is added to it."""
-
-
-class Accumulate(VectorOp):
-    """Add parts of one packed view onto (strided) parts of another: two loads and a store a register.
-
-    `parts` are pairs of numpy indices (into out, into source); `axes` reorders a part of the source before it is added.
-    """
-
-    __slots__ = ("axes", "parts")
-    name = "accumulate"
-
-    def __init__(
-        self,
-        out: View,
-        source: View,
-        parts: Parts,
-        *,
-        axes: tuple[int, ...] | None = None,
-        runs: int,
-        pieces: int,
-        piece_bytes: int,
-        coords: Coords = (),
-    ) -> None:
-        """Add `pieces` packed pieces in `runs` loops."""
-        super().__init__(
-            (source, out), (out,), runs=runs, pieces=pieces, piece_bytes=piece_bytes, moves=3, coords=coords
-        )
-        self.parts = parts
-        self.axes = axes
-
-    def execute(self) -> None:
-        """Add part by part, in order."""
-        add_parts(self.writes[0].array(), self.reads[0].array(), self.parts, self.axes)
-
-
-def add_parts(out: Array, source: Array, parts: Parts, axes: tuple[int, ...] | None) -> None:
-    """out[target] += source[origin] for each pair, the axes of the source reordered."""
-    for target, origin in parts:
-        term = source[origin]
-        np.add(out[target], term if axes is None else term.transpose(axes), out=out[target])
-
-
-class Permute(VectorOp):
-    """Write a packed view with its axes in another order, an element at a time."""
-
-    __slots__ = ("axes",)
-    name = "permute"
-
-    def __init__(self, out: View, source: View, axes: tuple[int, ...], *, coords: Coords = ()) -> None:
-        """A gathering load and a store for each register of the result."""
-        super().__init__(
-            (source,), (out,), runs=1, pieces=1, piece_bytes=source.range.bytes, moves=2, coords=coords
-        )
-        self.axes = axes
-
-    def execute(self) -> None:
-        """Transpose."""
-        out = self.writes[0].array()
-        out[...] = self.reads[0].array().transpose(self.axes).reshape(out.shape)
 
 
 class Barrier(Instruction):

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from kernels.dsp.panels import BlockPlan, ChunkPlan
 from kernels.dsp.tiling import DxTiling
-from simulator.instructions import Accumulate, Copy, Instruction, Matmul, MatmulInto
+from simulator.instructions import Copy, Instruction, Matmul, MatmulInto
 from simulator.kernel import Core
 from simulator.memories import Buffer, View
 from simulator.numerics import DType
+from simulator.vector import Accumulate
 
 LOAD, STORE = 2, 3
 """DMA channels of columns that go through a workspace."""

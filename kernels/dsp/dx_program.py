@@ -9,10 +9,11 @@ from kernels.dsp.columns import AXES, Columns
 from kernels.dsp.geometry import Panel
 from kernels.dsp.panels import BlockPlan, ChunkPlan
 from simulator.boxes import load_box, store_box
-from simulator.instructions import Barrier, Cast, Copy, Fill, Instruction, MatmulInto
+from simulator.instructions import Barrier, Copy, Instruction, MatmulInto
 from simulator.kernel import Core
 from simulator.memories import Buffer, View
 from simulator.tiles import Loop, Step, walk
+from simulator.vector import Cast, Fill
 
 if TYPE_CHECKING:
     from kernels.dsp.dx import ConvDx, Work

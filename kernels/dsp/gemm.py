@@ -30,10 +30,11 @@ from typing import NamedTuple
 from kernels.dsp.gemm_tiling import GemmTiling, Problem, needs, strips, turn_side
 from kernels.dsp.geometry import pieces
 from simulator.boxes import load_box, store_box
-from simulator.instructions import Barrier, Cast, Coords, Fill, Instruction, Matmul, Permute
+from simulator.instructions import Barrier, Coords, Instruction, Matmul
 from simulator.kernel import Core, Space
 from simulator.memories import Buffer, View
 from simulator.tiles import Loop, Step, nothing, walk
+from simulator.vector import Cast, Fill, Permute
 
 LOAD_A, LOAD_B, LOAD_C, STORE = range(4)
 """DMA channels: A tiles, B tiles, panels and C tiles, results."""

@@ -6,10 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from kernels.dsp.geometry import Geometry, pieces
 from simulator.boxes import load_box, store_box
-from simulator.instructions import Instruction, Permute
+from simulator.instructions import Instruction
 from simulator.kernel import Core, Space
 from simulator.memories import Buffer
 from simulator.tiles import Loop, Step, walk
+from simulator.vector import Permute
 
 BUFFER_BYTES = 65536
 """Bytes of a piece, at most, where an output channel is not longer."""

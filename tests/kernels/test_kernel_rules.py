@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from kernels.dsp.conv import DxOperands, allocate_dx, dx_tiling, put_operands, t
 from kernels.dsp.dx import ConvDx, DxTensors, Work
 from kernels.dsp.dx_program import DxProgram
 from kernels.dsp.geometry import Geometry
+from kernels.dsp.panels import BlockPlan
 from kernels.dsp.reorder import Reorder
 from kernels.references import conv_backward_reference
 from kernels.shapes import ConvShape
@@ -23,6 +25,7 @@ from simulator.machine import Checks, Machine
 from simulator.numerics import dtype
 from targets.loader import load_target
 
+T = TypeVar("T")
 SHAPE = ConvShape(n=5, cin=40, size=(10, 9), cout=24, kernel=(3, 3), padding=1)
 TILING = {
     "split": "batch",
@@ -47,7 +50,7 @@ class Shuffled(ConvDx):
         moved = [Work(w.panel, plans[id(w.plan)], w.origin) for w in mine]
         return tuple(shuffled(moved, [w.panel.hb for w in moved], self.seed))
 
-    def _blocks(self, work: Work) -> tuple[object, ...]:
+    def _blocks(self, work: Work) -> tuple[BlockPlan, ...]:
         blocks = [
             replace(b, chunks=tuple(shuffled(list(b.chunks), [c.size for c in b.chunks], self.seed)))
             for b in work.plan.blocks
@@ -55,7 +58,7 @@ class Shuffled(ConvDx):
         return tuple(shuffled(blocks, [b.size for b in blocks], self.seed))
 
 
-def shuffled(items: list, classes: list[Hashable], seed: int) -> list:
+def shuffled(items: list[T], classes: Sequence[Hashable], seed: int) -> list[T]:
     """The items of each class change places among themselves."""
     result = list(items)
     for kind in set(classes):

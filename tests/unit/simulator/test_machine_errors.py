@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from simulator.errors import BoundsError, CapacityError, ProgramError
-from simulator.instructions import Copy, Fill, FlagSet, Instruction, Matmul
+from simulator.instructions import Copy, FlagSet, Instruction, Matmul
 from simulator.kernel import Core
 from simulator.machine import Machine
 from simulator.numerics import dtype
+from simulator.vector import Fill
 from tests.unit.simulator.listed import FP32, Bench, ListKernel, Local, all_of, load, tiny
 
 
