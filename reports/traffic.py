@@ -51,7 +51,7 @@ class Traffic:
 
 
 def traffic_over_time(saved: SavedRun, start: int | None = None, end: int | None = None) -> list[Traffic]:
-    """Traffic of each memory that has any, of all cores; a copy's bytes are spread evenly over its time.
+    """Traffic of each memory that has any, of all cores; a copy's bytes are spread evenly over the time in which they flow.
 
     Raises:
         TilesimError: the stretch is empty or outside the run.
@@ -72,7 +72,7 @@ def _rate(saved: SavedRun, column: str, code: int, edges: NDArray[np.float64]) -
     """Bytes a cycle in each bin of copies whose source or destination is a memory."""
     trace = saved.trace
     rows = np.flatnonzero((trace[column] == code) & (trace["bytes"] > 0))
-    start, size = trace["start"][rows], trace["bytes"][rows]
+    start, size = trace["flow"][rows], trace["bytes"][rows]
     # A copy that takes no time is given one cycle, so that its bytes are seen.
     end = np.maximum(trace["end"][rows], start + 1)
     scale = np.float64((len(edges) - 1) / (edges[-1] - edges[0]))

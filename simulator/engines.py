@@ -95,6 +95,7 @@ class Lane:
         core = self.core
         entry = self.back = self.front
         self.front = -1
+        core.flow[entry] = now
         self.previous, self.free_since = entry, now
         cost = core.program.cost[entry]
         if cost.charged_bytes:
@@ -131,6 +132,7 @@ class CoreState:
         "arrived",
         "blocked",
         "end",
+        "flow",
         "index",
         "issued",
         "lanes",
@@ -159,6 +161,7 @@ class CoreState:
         self.lanes = [Lane(self, i, lanes.depth[i], lanes.blocking[i]) for i in range(len(lanes.names))]
         size = len(program)
         self.issued, self.ready, self.start, self.end = [0] * size, [0] * size, [0] * size, [-1] * size
+        self.flow = [-1] * size
         self._set_issued, self.turn = [0] * size, [0] * size
         self.waited_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size

@@ -65,7 +65,7 @@ def busy_cycles(trace: Trace) -> Ints:
 def clip(trace: Trace, start: int, end: int) -> Trace:
     """What happened in the cycles from `start` to `end`: rows cut at both, their bytes in proportion."""
     inside = trace.select((trace["end"] > start) & (trace["start"] < end))
-    cut = {name: np.clip(inside[name], start, end) for name in ("issued", "ready", "start", "end")}
-    whole = np.maximum(inside["end"] - inside["start"], 1)
-    part = (cut["end"] - cut["start"]) / whole
+    cut = {name: np.clip(inside[name], start, end) for name in ("issued", "ready", "start", "flow", "end")}
+    whole = inside["end"] - inside["flow"]
+    part = np.where(whole > 0, (cut["end"] - cut["flow"]) / np.maximum(whole, 1), 1.0)
     return inside.replaced(**cut, bytes=np.rint(inside["bytes"] * part).astype(np.int64))

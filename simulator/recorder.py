@@ -127,6 +127,8 @@ class Recorder:
         }
         for name in ("issued", "ready", "start", "end"):
             columns[name] = np.array(getattr(core, name), "<i8")
+        flow = np.array(core.flow, "<i8")
+        columns["flow"] = np.where(flow >= 0, flow, columns["start"])
         columns.update({f"#{axis}": coords[:, axis] for axis in range(axes)})
         return columns
 

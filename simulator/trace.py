@@ -25,6 +25,7 @@ COLUMNS: Mapping[str, str] = {
     "issued": "<i8",
     "ready": "<i8",
     "start": "<i8",
+    "flow": "<i8",
     "end": "<i8",
     "bytes": "<i8",
     "source": "|i1",
@@ -53,7 +54,8 @@ class Trace:
 
     A row's id is its position. The columns are those of `COLUMNS`, all times in cycles: `issued` is when the
     instruction entered its engine's queue, `ready` when its dependencies had ended, `start` to `end` its time
-    on the engine (with overlapped start-ups: from the start of its own). `bytes` is 0 when it is not a copy.
+    on the engine (with overlapped start-ups: from the start of its own). `flow` is when a copy's bytes begin
+    to flow, behind its start-up and the copy before it; without such a column, and for all else, it is `start`. `bytes` is 0 when it is not a copy.
     `engine`, `name`, `source`, `destination` and `waited_reason` are codes into the lists `engines`, `names`,
     `memories` and `reasons`; -1 is no memory, no row waited for, no such tile coordinate.
 
@@ -82,6 +84,8 @@ class Trace:
         self.engines, self.names, self.memories = tuple(engines), tuple(names), tuple(memories)
         self.reasons, self.axes = tuple(reasons), tuple(axes)
         types = {**COLUMNS, **dict.fromkeys(self.axes, _AXIS_TYPE)}
+        if "flow" not in columns and "start" in columns:
+            columns = {**columns, "flow": columns["start"]}
         _check_names(columns, types)
         self._columns = {name: _compact(name, columns[name], dtype) for name, dtype in types.items()}
         _check_lengths(self._columns)

@@ -128,6 +128,7 @@ def _row(
         "issued": issued,
         "ready": start,
         "start": start,
+        "flow": start,
         "end": end,
         "bytes": size,
         "source": MEMORIES.index(path[0]) if path[0] else -1,

@@ -202,6 +202,17 @@ def test_start_ups_run_during_the_stream_before() -> None:
     ]
 
 
+def test_bytes_flow_behind_the_start_up_and_the_stream_before() -> None:
+    """Of three loads with overlapped start-ups, the bytes flow from 6 to 16, to 26, to 36."""
+    bench = Bench(overrides=OVERLAP)
+    x = bench.tensor("x", 25)
+    trace = bench.run(
+        lambda core: [load(all_of(core, "a", 25), x.box((0,), (25,))) for _ in range(3)], Local("a", 25)
+    )
+    assert trace["flow"].tolist() == [6, 16, 26]
+    assert trace["end"].tolist() == [16, 26, 36]
+
+
 def test_start_ups_follow_each_other_behind_short_streams() -> None:
     """A stream of 4 bytes takes a cycle: what counts is one start-up of 5 cycles after the other."""
     assert loads(Bench(overrides=OVERLAP), 1, 1, 1) == [

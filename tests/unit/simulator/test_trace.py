@@ -18,7 +18,7 @@ from tests.unit.simulator.made import TWO_TILES, made_trace
 
 AXES = ("n", "h")
 TILES = tuple((*row, tile, 7) for tile, row in enumerate(TWO_TILES))
-GOLDEN_HASH = "d6cc875e4e5b473b7e9a5828958b2e5648672431a3cf5564d7e0a742752744d3"
+GOLDEN_HASH = "22bacb1caad33493b0fa5938f3a2032843f5c84c65bc7d3e9a61171e679c1128"
 
 
 def test_timeline_is_ordered_by_start_engine_and_end() -> None:
