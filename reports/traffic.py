@@ -51,7 +51,7 @@ class Traffic:
 
 
 def traffic_over_time(saved: SavedRun, start: int | None = None, end: int | None = None) -> list[Traffic]:
-    """Traffic of each memory that has any, of all cores; a copy's bytes are spread evenly over the time in which they flow.
+    """Traffic of each memory that has any, of all cores; a copy's bytes are spread over the time in which they flow.
 
     Raises:
         TilesimError: the stretch is empty or outside the run.

@@ -55,7 +55,8 @@ class Trace:
     A row's id is its position. The columns are those of `COLUMNS`, all times in cycles: `issued` is when the
     instruction entered its engine's queue, `ready` when its dependencies had ended, `start` to `end` its time
     on the engine (with overlapped start-ups: from the start of its own). `flow` is when a copy's bytes begin
-    to flow, behind its start-up and the copy before it; without such a column, and for all else, it is `start`. `bytes` is 0 when it is not a copy.
+    to flow, behind its start-up and the copy before it; without such a column, and for all else, it is `start`.
+    `bytes` is 0 when it is not a copy.
     `engine`, `name`, `source`, `destination` and `waited_reason` are codes into the lists `engines`, `names`,
     `memories` and `reasons`; -1 is no memory, no row waited for, no such tile coordinate.
 
