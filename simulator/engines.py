@@ -67,16 +67,17 @@ class Lane:
         self.alarm = Alarm(env, self._over, ENDS)
         self.front_alarm = Alarm(env, self._front_is_up, ENDS)
 
-    def start(self, entry: int, now: int) -> None:
-        """Put an entry on the engine."""
+    def start(self, entry: int, now: int, at: int) -> None:
+        """Put an entry on the engine, at cycle `at`."""
         cost = self.core.program.cost[entry]
         if cost.path:
             self.front = entry
             self.front_up = False
-            self.front_alarm.set(cost.cycles)
+            self.front_alarm.set(at - now + cost.cycles)
             return
         self.back = entry
-        self.alarm.set(cost.cycles if self.core.program.kind[entry] == OPERATION else self._flag(entry, now))
+        plain = self.core.program.kind[entry] == OPERATION
+        self.alarm.set(at - now + cost.cycles if plain else self._flag(entry, now))
 
     def _flag(self, entry: int, now: int) -> int:
         """Cycles that a flag instruction holds the engine."""
@@ -126,6 +127,7 @@ class CoreState:
 
     __slots__ = (
         "_alarm",
+        "_later",
         "_set_cycles",
         "_set_issued",
         "_slots",
@@ -170,6 +172,7 @@ class CoreState:
         self.stalled: Lane | None = None
         self.touched = False
         self._alarm = Alarm(model.env, self._on_issue, ISSUES)
+        self._later = Alarm(model.env, lambda: self.fetch(model.now), ISSUES)
         issue = model.target.issue
         self._slots = bool(issue.flag_set_cycles or issue.flag_wait_cycles)
 
@@ -185,13 +188,28 @@ class CoreState:
             return 1
         return 1 + len(self.program.need[entry]) + self.program.sets[entry]
 
-    def fetch(self, now: int) -> None:
-        """The scalar unit is free: issue the next entries until it has to spend time, stalls or waits."""
+    def fetch(self, now: int, free: int | None = None) -> None:
+        """The scalar unit is free at cycle `free` (default now): issue the next entries until it stalls or waits.
+
+        Operations that cannot find a full queue are issued ahead of time: nothing between now and their issue can
+        change when they start.
+        """
         program = self.program
+        at = now if free is None else free
         while self.pc < len(program):
             entry = self.pc
             lane = self.lanes[program.lane[entry]]
-            self.since = now
+            self.since = at
+            room = lane.blocking or lane.used < lane.depth
+            if room and not self._slots and program.kind[entry] == OPERATION:
+                at += program.cost[entry].issue_cycles
+                self._issue(entry, lane, now, at)
+                if lane.blocking:
+                    return
+                continue
+            if at > now:
+                self._later.set(at - now)
+                return
             if self._set_cycles:
                 self._alarm.set(self._set_cycles)
                 return
@@ -206,6 +224,21 @@ class CoreState:
                 return
             if not self._enter(entry, now):
                 return
+
+    def _issue(self, entry: int, lane: Lane, now: int, at: int) -> None:
+        """An operation is issued at cycle `at`; it starts then if its engine and what it needs are free now."""
+        self.issued[entry] = at
+        self.outstanding += 1
+        self.open_shared += self.program.shared[entry]
+        self.pc = entry + 1
+        if lane.blocking:
+            self.blocked = entry
+        if not lane.queue and self._may_start(lane, entry, now):
+            self._note_start(lane, entry, at)
+            lane.start(entry, now, at)
+            return
+        lane.queue.append(entry)
+        lane.used += 1
 
     def _on_issue(self) -> None:
         now = self.model.now
@@ -253,8 +286,9 @@ class CoreState:
         while queue and self._may_start(lane, queue[0], now):
             entry = queue.popleft()
             lane.used -= self.slots(entry)
-            self._note_start(lane, entry, now)
-            lane.start(entry, now)
+            at = max(now, self.issued[entry])
+            self._note_start(lane, entry, at)
+            lane.start(entry, now, at)
             if self.stalled is lane:
                 self.stalled = None
                 self.fetch(now)
