@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations, product
 from math import prod
@@ -23,10 +22,10 @@ def load_box(
     name: str = "load",
     first: int = 0,
     frame: tuple[int, ...] | None = None,
-) -> Iterator[Copy]:
+) -> list[Copy]:
     """Copies that bring a box of a tensor, packed, into a local buffer from element `first`."""
-    for dense, box in _pieces(local, tensor, start, size, first, frame):
-        yield Copy(dense, box, channel=channel, coords=coords, name=name)
+    pairs = _pieces(local, tensor, start, size, first, frame)
+    return [Copy(dense, box, channel=channel, coords=coords, name=name) for dense, box in pairs]
 
 
 def store_box(
@@ -40,10 +39,10 @@ def store_box(
     name: str = "store",
     first: int = 0,
     frame: tuple[int, ...] | None = None,
-) -> Iterator[Copy]:
+) -> list[Copy]:
     """Copies that take a packed box from a local buffer to its place in a tensor."""
-    for dense, box in _pieces(local, tensor, start, size, first, frame):
-        yield Copy(box, dense, channel=channel, coords=coords, name=name)
+    pairs = _pieces(local, tensor, start, size, first, frame)
+    return [Copy(box, dense, channel=channel, coords=coords, name=name) for dense, box in pairs]
 
 
 def _pieces(
@@ -53,13 +52,12 @@ def _pieces(
     size: tuple[int, ...],
     first: int,
     frame: tuple[int, ...] | None,
-) -> Iterator[tuple[View, View]]:
+) -> list[tuple[View, View]]:
     """Pairs (packed, box): the box itself, or its slices along as few axes, with as few slices, as its rows allow."""
     box = tensor.box(start, size, frame=frame)
     if box.exact:
-        yield local.dense(size, first), box
-        return
-    axes = slicing(frame or tensor.shape, size)
+        return [(local.dense(size, first), box)]
+    axes, found = slicing(frame or tensor.shape, size), []
     for index in product(*(range(size[axis]) for axis in axes)):
         place, inner, within = list(start), list(size), [0] * len(size)
         for axis, offset in zip(axes, index, strict=True):
@@ -68,7 +66,8 @@ def _pieces(
             within[axis] = offset
         part = tuple(inner)
         packed = local.box(tuple(within), part, frame=size, first=first)
-        yield packed, tensor.box(tuple(place), part, frame=frame)
+        found.append((packed, tensor.box(tuple(place), part, frame=frame)))
+    return found
 
 
 @lru_cache(maxsize=4096)

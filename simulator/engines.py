@@ -86,10 +86,10 @@ class Lane:
             return 0
         return max(0, flags[program.key[entry]].popleft() + program.cost[entry].cycles - now)
 
-    def _front_is_up(self) -> None:
+    def _front_is_up(self, now: int) -> None:
         self.front_up = True
         if self.back < 0:
-            self._stream(self.core.model.now)
+            self._stream(now)
 
     def _stream(self, now: int) -> None:
         """The start-up is over and the stream before it too: the copy's bytes begin to flow."""
@@ -100,7 +100,7 @@ class Lane:
         self.previous, self.free_since = entry, now
         cost = core.program.cost[entry]
         if cost.charged_bytes:
-            core.model.flow(self, cost, core.weight)
+            core.model.flow(self, cost, core.weight, now)
         else:
             self.flowed(now)
         if self.queue:
@@ -111,9 +111,8 @@ class Lane:
         entry = self.back
         self.alarm.set(max(0, self.core.start[entry] + self.core.program.cost[entry].floor_cycles - now))
 
-    def _over(self) -> None:
+    def _over(self, now: int) -> None:
         """The entry on the engine ends."""
-        now = self.core.model.now
         entry, self.back = self.back, -1
         self.done += 1
         self.previous, self.free_since = entry, now
@@ -172,7 +171,7 @@ class CoreState:
         self.stalled: Lane | None = None
         self.touched = False
         self._alarm = Alarm(model.env, self._on_issue, ISSUES)
-        self._later = Alarm(model.env, lambda: self.fetch(model.now), ISSUES)
+        self._later = Alarm(model.env, self.fetch, ISSUES)
         issue = model.target.issue
         self._slots = bool(issue.flag_set_cycles or issue.flag_wait_cycles)
 
@@ -240,8 +239,7 @@ class CoreState:
         lane.queue.append(entry)
         lane.used += 1
 
-    def _on_issue(self) -> None:
-        now = self.model.now
+    def _on_issue(self, now: int) -> None:
         if self._set_cycles:
             self._set_cycles, self._set_issued[self.pc - 1] = 0, now
             self.fetch(now)

@@ -16,18 +16,20 @@ STARTS = EventPriority(2)
 
 
 class Alarm(Event):
-    """An event that calls `action` each time it was set; at most one setting may be pending.
+    """An event that calls `action` with the cycle each time it was set; at most one setting may be pending.
 
     SimPy hands an event's callbacks over once; giving them back makes the event new, which spares an object for each
     instruction of a long run.
     """
 
-    def __init__(self, env: simpy.Environment, action: Callable[[], None], priority: EventPriority) -> None:
+    def __init__(
+        self, env: simpy.Environment, action: Callable[[int], None], priority: EventPriority
+    ) -> None:
         """An alarm that is not set."""
         super().__init__(env)
         self._ok = True
         self._value = None
-        self._calls: list[Callable[[Event], None]] = [lambda _: action()]
+        self._calls: list[Callable[[Event], None]] = [lambda _: action(int(env.now))]
         self._priority = priority
 
     def set(self, delay: int) -> None:

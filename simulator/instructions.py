@@ -238,8 +238,8 @@ Parts = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...]], ...]
 def add_parts(out: Array, source: Array, parts: Parts, axes: tuple[int, ...] | None) -> None:
     """out[target] += source[origin] for each pair, the axes of the source reordered."""
     for target, origin in parts:
-        term = source[origin]
-        np.add(out[target], term if axes is None else term.transpose(axes), out=out[target])
+        term, place = source[origin], out[target]
+        np.add(place, term if axes is None else term.transpose(axes), out=place)
 
 
 class MatmulInto(Matmul):

@@ -109,11 +109,10 @@ class LaunchModel:
 
     def look_again(self, core: CoreState, delay: int) -> None:
         """Look at a core's lanes `delay` cycles from now: a flag's latency ends then."""
-        Alarm(self.env, core.touch, ENDS).set(delay)
+        Alarm(self.env, lambda _: core.touch(), ENDS).set(delay)
 
-    def _starts(self) -> None:
+    def _starts(self, now: int) -> None:
         """Starts of this cycle, in (core, engine) order, then the links' new shares."""
-        now = self.now
         self.starting = True
         while self._touched:
             batch = sorted(self._touched, key=_by_index) if len(self._touched) > 1 else self._touched
@@ -138,15 +137,14 @@ class LaunchModel:
     def _link_alarm(self, link: SharedLink) -> Alarm:
         """An alarm for the end of flows; it goes back to the spare ones when it has rung."""
 
-        def ring() -> None:
+        def ring(now: int) -> None:
             self._spare[link.name].append(alarm)
-            self._flows_end(link)
+            self._flows_end(link, now)
 
         alarm = Alarm(self.env, ring, ENDS)
         return alarm
 
-    def _flows_end(self, link: SharedLink) -> None:
-        now = self.now
+    def _flows_end(self, link: SharedLink, now: int) -> None:
         self._pending_ends[link.name].discard(now)
         done = link.ended(now)
         for flow in done:
@@ -156,12 +154,12 @@ class LaunchModel:
         if done:
             self.look()
 
-    def flow(self, lane: Lane, cost: Cost, weight: int) -> None:
+    def flow(self, lane: Lane, cost: Cost, weight: int, now: int) -> None:
         """The stream of a copy joins its link."""
         path = self.target.path[cost.path]
         factor = self._costs[path.link, path.direction]
         flow = flow_of(lane, cost.charged_bytes, factor, path.port, self._ports[path.port], weight)
-        self.links[path.link].join(flow, self.now)
+        self.links[path.link].join(flow, now)
         self.look()
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
@@ -186,10 +184,9 @@ class LaunchModel:
             del self._barriers[key]
             sync = self.target.sync
             delay = sync.barrier_latency_cycles + sync.barrier_cycles_per_core * expected
-            Alarm(self.env, lambda: self._release(gathering), ENDS).set(delay)
+            Alarm(self.env, lambda at: self._release(gathering, at), ENDS).set(delay)
 
-    def _release(self, gathering: _Gathering) -> None:
-        now = self.now
+    def _release(self, gathering: _Gathering, now: int) -> None:
         last = next(core for core, _ in gathering.entries if core.index == gathering.last_core)
         blame = (gathering.last_core, last.arrived)
         for core, arrived in gathering.entries:

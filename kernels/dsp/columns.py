@@ -39,31 +39,33 @@ class Columns:
         total: View,
         ordinal: int,
         coords: tuple[int, ...],
-    ) -> Iterator[Instruction]:
+    ) -> list[Instruction]:
         """Dx panel `total` += col2im(rows x weights)."""
-        groups = chunk.seen[0]
+        groups, rate = chunk.seen[0], self._rate
         if self._tiling.column == "none":
-            yield MatmulInto(
-                total, chunk.seen, rows, weights, chunk.parts, rate=self._rate, axes=AXES, coords=coords
-            )
-            return
+            return [
+                MatmulInto(total, chunk.seen, rows, weights, chunk.parts, rate=rate, axes=AXES, coords=coords)
+            ]
         width = weights.shape[-1]
         shape = (chunk.m, width) if groups == 1 else (groups, chunk.m, width)
         columns = core.rings["columns"][ordinal]
-        yield Matmul(columns.dense(shape), rows, weights, rate=self._rate, coords=coords)
+        made: list[Instruction] = [Matmul(columns.dense(shape), rows, weights, rate=rate, coords=coords)]
         if self._tiling.column_place == "workspace":
-            yield from self._by_workspace(core, columns, groups * chunk.m * width, ordinal, coords)
+            made += self._by_workspace(core, columns, groups * chunk.m * width, ordinal, coords)
         if chunk.parts:
-            yield Accumulate(
-                total,
-                columns.dense(chunk.seen),
-                chunk.parts,
-                axes=AXES,
-                runs=chunk.runs,
-                pieces=chunk.positions * groups,
-                piece_bytes=plan.block.cb * self._item,
-                coords=coords,
+            made.append(
+                Accumulate(
+                    total,
+                    columns.dense(chunk.seen),
+                    chunk.parts,
+                    axes=AXES,
+                    runs=chunk.runs,
+                    pieces=chunk.positions * groups,
+                    piece_bytes=plan.block.cb * self._item,
+                    coords=coords,
+                )
             )
+        return made
 
     def _by_workspace(
         self, core: Core, columns: Buffer, count: int, ordinal: int, coords: tuple[int, ...]

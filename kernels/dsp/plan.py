@@ -21,20 +21,25 @@ WIDTHS = (384, 288, 192, 96, 48, 32, 16)
 PANEL_TRIES = 3
 """Heights of a panel that are tried, from the largest that fits."""
 
+TOGETHER = 1024
+"""Outputs of small images that a panel takes together, at most."""
+
 SMALL_GROUP = 64
 """Groups of fewer channels than this are taken several at a time, up to twice as many channels."""
 
 
 NEAR = 1.02
-"""Tilings within this factor of the least estimate count as equal; the one with the fewest products is taken."""
+"""Tilings within this factor of the least estimate count as equal;
+the one with the fewest products, then panels, is taken."""
 
 
 class Candidate(NamedTuple):
-    """A tiling that fits: its fields, its estimate in cycles, and how many products it takes."""
+    """A tiling that fits: its fields, its estimate in cycles, and how many products and panels it takes."""
 
     values: dict[str, object]
     cycles: float
     products: int
+    panels: int
 
 
 class PanelSize(NamedTuple):
@@ -80,7 +85,7 @@ def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
         )
     least = min(candidate.cycles for candidate in found)
     near = [candidate for candidate in found if candidate.cycles <= NEAR * least]
-    best = min(near, key=lambda candidate: (candidate.products, candidate.cycles))
+    best = min(near, key=lambda candidate: (candidate.products, candidate.panels, candidate.cycles))
     return checked({**best.values, **given})
 
 
@@ -115,7 +120,9 @@ def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) 
         for size in _panel_sizes(setting, split, given, probe):
             panel = _inner_panel(setting, split, size)
             if panel is None:
-                yield Candidate(_values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0, 0)
+                yield Candidate(
+                    _values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0, 0, 0
+                )
                 continue
             count = _panel_count(setting, split, size)
             for blocking in _blockings(setting, panel, given, probe):
@@ -123,7 +130,7 @@ def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) 
                 for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
                     place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
                     values = _values(split, size, blocking, weights, in_gsm, dy_buffers, given)
-                    yield Candidate(values, estimate(setting, work, place), work.products * count)
+                    yield Candidate(values, estimate(setting, work, place), work.products * count, count)
 
 
 def _values(
@@ -172,9 +179,7 @@ def _panel_sizes(
             size = _fitting(setting, rows, groups, channels, share.images[1], given, probe)
             if size is None:
                 continue
-            yield size
-            if size.images > 1:
-                yield size._replace(images=1)
+            yield from (size._replace(images=images) for images in _halvings(size.images))
             tried += 1
             if tried == PANEL_TRIES:
                 break
@@ -201,13 +206,15 @@ def _fitting(
     columns = 0 if probe.column == "none" else probe.budget_bytes
     room = setting.target.memory["am"].size_bytes - columns
     whole = rows >= g.h.size and g.d.size == 1
-    together = min(images, max(1, 128 // max(1, g.h.out * g.w.out))) if whole else 1
+    together = min(images, max(1, TOGETHER // max(1, g.h.out * g.w.out))) if whole else 1
     for cols in [probe.cols] if "cols" in given else (_halvings(g.w.size) if rows == 1 else [g.w.size]):
-        for nb in [probe.images] if "images" in given else dict.fromkeys((together, 1)):
-            images_here = nb if whole and cols >= g.w.size else 1
-            count = images_here * min(rows, g.h.size) * min(cols, g.w.size) * groups * channels
-            staging = count * setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
-            for buffers in [probe.dx_buffers] if "dx_buffers" in given else (2, 1):
+        several = _halvings(together if cols >= g.w.size else 1)
+        for buffers in [probe.dx_buffers] if "dx_buffers" in given else (2, 1):
+            for nb in [probe.images] if "images" in given else several:
+                images_here = nb if whole and cols >= g.w.size else 1
+                count = images_here * min(rows, g.h.size) * min(cols, g.w.size) * groups * channels
+                staged = setting.out_type is not setting.sum_type
+                staging = count * setting.out_type.size_bytes if staged else 0
                 if count * setting.sum_type.size_bytes * buffers + staging <= 3 * room // 4:
                     return PanelSize(images_here, rows, cols, groups, channels, buffers)
     return None
