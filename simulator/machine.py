@@ -17,8 +17,9 @@ from simulator.program import Compiler, Lanes
 from simulator.races import RaceCheck
 from simulator.recorder import Recorder
 from simulator.run import LaunchRecord
+from simulator.steps import execute_in_order
 from simulator.trace import Trace
-from simulator.values import DmaMode, Timing, execute, execute_in_order
+from simulator.values import DmaMode, Timing, execute
 from targets.schema import Target
 
 
@@ -164,9 +165,8 @@ class Machine:
         if not (self.numerics or self.checks.races):
             return
         if isinstance(kernel, HasValues) and not self.checks.by_instruction:
-            execute_in_order(
-                {index: kernel.values(cores[index]) for c in classes for index in sorted(c.cores)}
-            )
+            macs = sum(c.program.macs * len(c.cores) for c in classes)
+            execute_in_order({i: kernel.values(cores[i]) for c in classes for i in c.cores}, macs)
             return
         states = {core.index: core for core in self._model.cores}
         timings = {

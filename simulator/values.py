@@ -12,46 +12,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.instructions import BARRIER, FLAG_SET, Barrier, Instruction
+from simulator.instructions import BARRIER, FLAG_SET, Instruction
 from simulator.program import Program
 
 DmaMode = Literal["modelled", "early", "late"]
-
-
-def execute_in_order(programs: Mapping[int, Iterator[Instruction]]) -> None:
-    """Execute programs core by core, each up to its next barrier, until all have ended.
-
-    A legal order of any program without races: inside a core it is the order that hazards are derived from.
-    """
-    running = dict(programs)
-    waiting: dict[int, Barrier] = {}
-    while running:
-        for core, program in list(running.items()):
-            if core in waiting:
-                continue
-            barrier = _run_to_barrier(program)
-            if barrier is None:
-                del running[core]
-            else:
-                waiting[core] = barrier
-        _open_barriers(waiting, set(programs))
-
-
-def _run_to_barrier(program: Iterator[Instruction]) -> Barrier | None:
-    for instruction in program:
-        if isinstance(instruction, Barrier):
-            return instruction
-        instruction.execute()
-    return None
-
-
-def _open_barriers(waiting: dict[int, Barrier], everyone: set[int]) -> None:
-    """Let the cores go whose barrier is complete; the event model has shown that one is."""
-    for core, barrier in list(waiting.items()):
-        members = everyone if barrier.cores is None else set(barrier.cores)
-        if core in waiting and all(m in waiting and waiting[m].key == barrier.key for m in members):
-            for member in members:
-                del waiting[member]
 
 
 class Timing:

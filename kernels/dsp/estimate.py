@@ -7,11 +7,22 @@ cycles of a run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 
-from kernels.dsp.geometry import Geometry, Panel, Span, chunks, dy_hull, kernel_rows, output_columns, pieces
+from kernels.dsp.geometry import (
+    Geometry,
+    Panel,
+    Span,
+    chunk_kinds,
+    dy_hull,
+    kernel_rows,
+    output_columns,
+    piece_kinds,
+    pieces,
+)
 from kernels.dsp.shares import shares
 from simulator.instructions import matmul_cycles
 from simulator.links import UNIT
@@ -92,15 +103,15 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     g, item = setting.geometry, setting.operand.size_bytes
     cycles, a_bytes, b_bytes, products = 0.0, 0, 0, 0
     for taps, spans in _tap_groups(g, panel, blocking.block_taps, whole_rows):
-        cut = chunks(spans, panel.nb, blocking.positions)
-        sizes = [c.ib * c.span.rows * c.span.cols for c in cut]
-        runs = [c.ib * c.span.rows for c in cut]
-        for _, kb in pieces(g.cog, blocking.k):
-            for _, cb in pieces(panel.cb, blocking.block_channels):
-                cycles += _block_cycles(setting, panel.gb, taps, cb, kb, sizes, runs)
-                products += len(cut)
-                a_bytes += sum(sizes) * panel.gb * kb * item
-                b_bytes += panel.gb * kb * taps * cb * item
+        kinds = [kind for s in spans for kind in chunk_kinds(s.rows, s.cols, panel.nb, blocking.positions)]
+        outputs, cut = sum(m * times for m, _, times in kinds), sum(times for _, _, times in kinds)
+        for kb, k_cuts in piece_kinds(g.cog, blocking.k):
+            for cb, c_cuts in piece_kinds(panel.cb, blocking.block_channels):
+                times = k_cuts * c_cuts
+                cycles += times * _block_cycles(setting, panel.gb, taps, cb, kb, kinds)
+                products += times * cut
+                a_bytes += times * outputs * panel.gb * kb * item
+                b_bytes += times * panel.gb * kb * taps * cb * item
     count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
     hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb)) or (0, 0, 0, 0, 0, 0)
     dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
@@ -133,20 +144,18 @@ def _tap_groups(
 
 
 def _block_cycles(
-    setting: Setting, gb: int, taps: int, cb: int, kb: int, sizes: list[int], runs: list[int]
+    setting: Setting, gb: int, taps: int, cb: int, kb: int, kinds: Sequence[tuple[int, int, int]]
 ) -> float:
     """Cycles of a core for one block: its copies' issue, its products, its col2im."""
     target, vector = setting.target, setting.target.vector
-    spec = target.matmul[setting.rate]
+    spec, issue = target.matmul[setting.rate], target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
     copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
-    total = float(copies * target.issue.copy_cycles)
-    for m, run in zip(sizes, runs, strict=True):
-        total += (
-            matmul_cycles(spec, gb, m, taps * cb, kb) + target.issue.matmul_cycles + target.issue.copy_cycles
-        )
-        total += target.issue.vector_cycles + vector.call_cycles + taps * run * vector.run_cycles
-        total += 3 * taps * m * gb * registers / vector.moves_per_cycle
+    total = float(copies * issue.copy_cycles)
+    fixed = issue.matmul_cycles + issue.copy_cycles + issue.vector_cycles + vector.call_cycles
+    for m, runs, times in kinds:
+        added = taps * runs * vector.run_cycles + 3 * taps * m * gb * registers / vector.moves_per_cycle
+        total += times * (matmul_cycles(spec, gb, m, taps * cb, kb) + fixed + added)
     return total
 
 

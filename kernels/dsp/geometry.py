@@ -195,3 +195,27 @@ def chunks(spans: tuple[Span, ...], images: int, positions: int) -> tuple[Chunk,
                 for ow, owb in pieces(span.cols, positions):
                     found.append(Chunk(i, ib, Span(span.od, span.oh + oh, ohb, span.ow + ow, owb)))
     return tuple(found)
+
+
+@lru_cache(maxsize=65536)
+def chunk_kinds(rows: int, cols: int, images: int, positions: int) -> tuple[tuple[int, int, int], ...]:
+    """(outputs, output rows, how many) of the chunks that `chunks` cuts a span of this size into."""
+    whole = rows * cols
+    together = max(1, positions // whole) if whole <= positions else 1
+    found: dict[tuple[int, int], int] = {}
+    for ib, image_cuts in piece_kinds(images, together):
+        most = max(1, positions // cols) if ib == 1 else rows
+        for ohb, row_cuts in piece_kinds(rows, most):
+            for owb, col_cuts in piece_kinds(cols, positions):
+                kind = (ib * ohb * owb, ib * ohb)
+                found[kind] = found.get(kind, 0) + image_cuts * row_cuts * col_cuts
+    return tuple((m, runs, count) for (m, runs), count in found.items())
+
+
+def piece_kinds(total: int, most: int) -> list[tuple[int, int]]:
+    """(size, how many) of the pieces that `pieces` makes."""
+    if total <= 0:
+        return []
+    count = -(-total // max(1, most))
+    base, more = divmod(total, count)
+    return [(size, number) for size, number in ((base + 1, more), (base, count - more)) if number]

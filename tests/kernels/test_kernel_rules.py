@@ -14,7 +14,7 @@ from kernels.checking import random_operands
 from kernels.dsp.conv import DxOperands, allocate_dx, dx_tiling, put_operands, take_dx
 from kernels.dsp.dx import ConvDx, DxTensors, Work
 from kernels.dsp.dx_program import DxProgram
-from kernels.dsp.geometry import Geometry
+from kernels.dsp.geometry import Geometry, Span, chunk_kinds, chunks
 from kernels.dsp.panels import BlockPlan
 from kernels.dsp.reorder import Reorder
 from kernels.references import conv_backward_reference
@@ -145,3 +145,19 @@ def test_a_program_walked_twice_is_the_same() -> None:
         for _ in range(2)
     ]
     assert passes[0] == passes[1]
+
+
+@pytest.mark.parametrize("rows", [1, 5, 14])
+@pytest.mark.parametrize("cols", [1, 7, 30])
+@pytest.mark.parametrize("images", [1, 2, 5])
+@pytest.mark.parametrize("positions", [1, 6, 30, 200])
+def test_the_estimate_counts_the_chunks_that_are_cut(
+    rows: int, cols: int, images: int, positions: int
+) -> None:
+    """The kinds of chunks that tilings are compared by are those that a block is cut into."""
+    counted: dict[tuple[int, int], int] = {}
+    for chunk in chunks((Span(0, 0, rows, 0, cols),), images, positions):
+        kind = (chunk.ib * chunk.span.rows * chunk.span.cols, chunk.ib * chunk.span.rows)
+        counted[kind] = counted.get(kind, 0) + 1
+    kinds = chunk_kinds(rows, cols, images, positions)
+    assert {(m, runs): times for m, runs, times in kinds} == counted
