@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from threading import Lock
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from simulator.errors import BoundsError, CapacityError
 from simulator.numerics import Array, DType, poisoned
 from simulator.ranges import Range, collapse
 from targets.schema import MemorySpec
+
+_FIRST_TOUCH = Lock()
+"""Cores that are executed beside each other may touch a shared buffer first at the same time."""
 
 
 @lru_cache(maxsize=4096)
@@ -85,7 +89,9 @@ class Buffer:
     def numbers(self) -> Array:
         """The numbers; a buffer that was never written holds NaN."""
         if self.data is None:
-            self.data = poisoned(self.size, self.dtype).reshape(self.shape)
+            with _FIRST_TOUCH:
+                if self.data is None:
+                    self.data = poisoned(self.size, self.dtype).reshape(self.shape)
         return self.data
 
     def reshaped(self, shape: tuple[int, ...]) -> Buffer:
