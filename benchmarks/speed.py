@@ -21,7 +21,7 @@ import simpy
 from numpy.typing import NDArray
 
 from kernels.conv_backward import conv_backward
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 from targets.loader import load_target
 
 DEMO = ConvShape(n=4, cin=128, size=(28, 28), cout=128, kernel=(3, 3), padding=1)

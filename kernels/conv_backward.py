@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.dsp.conv import allocate_dx, dx_tiling, put_operands, run_dx, take_dx
+from kernels.dsp.dx.lowering import allocate_dx, dx_tiling, put_operands, run_dx, take_dx
 from kernels.errors import OperandError, ShapeError
 from kernels.host_memory import require_host_memory
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
-from simulator.numerics import Array
-from simulator.numerics import dtype as named
-from simulator.run import Run
+from simulator.results.run import Run
+from simulator.values.numerics import Array
+from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
 AVAILABLE = {"dsp": ("dx",)}

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from kernels.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
-from kernels.dsp.gemm import Gemm, GemmTensors
-from kernels.dsp.gemm_plan import plan_gemm
-from kernels.dsp.gemm_tiling import GemmTiling, Problem
+from kernels.dsp.product.kernel import Gemm, GemmTensors
+from kernels.dsp.product.plan import plan_gemm
+from kernels.dsp.product.tiling import GemmTiling, Problem
 from kernels.errors import OperandError, ShapeError
 from kernels.host_memory import require_host_memory
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
-from kernels.references import gemm_reference
+from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
+from kernels.reference.references import gemm_reference
 from simulator.machine import Checks, Machine
-from simulator.memories import fill_from
-from simulator.numerics import Array
-from simulator.numerics import dtype as named
-from simulator.run import Run
+from simulator.memory.memories import fill_from
+from simulator.results.run import Run
+from simulator.values.numerics import Array
+from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
 FAMILIES = ("dsp",)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernels.checking import check_conv_backward, random_operands
 from kernels.conv_backward import conv_backward, require_capacity
 from kernels.errors import OperandError
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.placement import chosen_cores, chosen_dtype
-from kernels.shapes import ConvShape
-from simulator.numerics import dtype as named
-from simulator.run import Run
+from kernels.reference.checking import check_conv_backward, random_operands
+from kernels.shape.shapes import ConvShape
+from simulator.results.run import Run
+from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
 

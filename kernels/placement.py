@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernels.errors import OperandError
-from simulator.numerics import Array, dtype, name_of
+from simulator.values.numerics import Array, dtype, name_of
 from targets.loader import load_target
 from targets.schema import Target
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
-from simulator.trace import Trace
+from simulator.results.trace import Trace
 
 COMPUTING = ("#d1495b", "#ee8434", "#f4c430", "#9b2c6f", "#8c5a2b", "#f29ca3")
 """Warm: instructions that compute, the busiest first."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.load import SavedRun
-from simulator.metrics import asked_cores
+from simulator.results.metrics import asked_cores
 
 FEW = 8
 """Up to so many cores every engine has a lane."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from simulator.files import RunFileError
-from simulator.metrics import Metrics, measure
-from simulator.run import FORMAT, FORMAT_VERSION, RUN_FILE, LaunchRecord
-from simulator.summary import Summary
-from simulator.trace import Trace
+from simulator.results.files import RunFileError
+from simulator.results.metrics import Metrics, measure
+from simulator.results.run import FORMAT, FORMAT_VERSION, RUN_FILE, LaunchRecord
+from simulator.results.summary import Summary
+from simulator.results.trace import Trace
 from targets.errors import TilesimError
 from targets.schema import Target
 

@@ -4,7 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from reports.load import SavedRun, load
-from simulator.files import write_aside
+from simulator.results.files import write_aside
 
 TIMELINE, UTILISATION, TRAFFIC, PAGE = "timeline.png", "utilisation.png", "traffic.png", "report.md"
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from reports.load import SavedRun
 from reports.utilisation import Usage
-from simulator.metrics import percent
-from simulator.summary import amount, cores_line, duration, speed
-from simulator.trace import Trace
+from simulator.results.metrics import percent
+from simulator.results.summary import amount, cores_line, duration, speed
+from simulator.results.trace import Trace
 from targets.schema import Target
 
 

@@ -29,7 +29,7 @@ from reports.colours import BACKGROUND, FAINT, INK, OTHER, ink_on, instruction_c
 from reports.lanes import Lane, Layout, layout
 from reports.load import SavedRun
 from reports.raster import coverage, painted
-from simulator.trace import Trace
+from simulator.results.trace import Trace
 
 _STRIP = 20  # pixels of the strip of launches
 _BELOW = 28  # where the first lane begins

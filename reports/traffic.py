@@ -23,7 +23,7 @@ from reports.canvas import (
 from reports.colours import FAINT, INK
 from reports.load import SavedRun
 from reports.raster import coverage
-from simulator.summary import amount
+from simulator.results.summary import amount
 from targets.schema import Target
 
 READ, WRITE, LIMIT = "#1d6fa5", "#ee8434", "#b3263a"

@@ -13,9 +13,9 @@ from reports.canvas import PLOT_WIDTH, add_axes, add_legend, legend_height, new_
 from reports.colours import BACKGROUND, BUSY, INK, reason_colours
 from reports.lanes import FEW
 from reports.load import SavedRun
-from simulator.intervals import busy_cycles, clip
-from simulator.metrics import asked_cores, percent
-from simulator.stalls import StallTable
+from simulator.results.intervals import busy_cycles, clip
+from simulator.results.metrics import asked_cores, percent
+from simulator.results.stalls import StallTable
 
 _BUSY_ELSEWHERE = "#5b84b1"
 _MAIN_HEIGHT, _LANE_HEIGHT, _GAP = 190, 78, 28  # pixels of panels over many cores

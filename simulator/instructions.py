@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from simulator.errors import ProgramError
-from simulator.memories import View
-from simulator.numerics import Array, product, product_fp16
+from simulator.memory.memories import View
+from simulator.values.numerics import Array, product, product_fp16
 from targets.schema import MatmulSpec, Target
 
 Coords = tuple[int, ...]

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from simulator.instructions import Instruction
-from simulator.memories import Buffer, Memory
-from simulator.numerics import DType
+from simulator.memory.memories import Buffer, Memory
+from simulator.values.numerics import DType
 
 
 class Ring:

@@ -10,16 +10,16 @@ import simpy
 
 from simulator.errors import ProgramError
 from simulator.kernel import Core, HasOrigins, HasValues, Kernel, Space
-from simulator.memories import Buffer, Memory
-from simulator.model import CoreClass, LaunchModel
-from simulator.numerics import DType
-from simulator.program import Compiler, Lanes
-from simulator.races import RaceCheck
-from simulator.recorder import Recorder
-from simulator.run import LaunchRecord
-from simulator.steps import execute_in_order
-from simulator.trace import Trace
-from simulator.values import DmaMode, Timing, execute
+from simulator.memory.memories import Buffer, Memory
+from simulator.results.run import LaunchRecord
+from simulator.results.trace import Trace
+from simulator.timing.model import CoreClass, LaunchModel
+from simulator.timing.program import Compiler, Lanes
+from simulator.timing.recorder import Recorder
+from simulator.values.completion import DmaMode, Timing, execute
+from simulator.values.numerics import DType
+from simulator.values.races import RaceCheck
+from simulator.values.steps import execute_in_order
 from targets.schema import Target
 
 

@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 
 from simulator.instructions import Coords, Cost, Instruction, Parts, add_parts
-from simulator.memories import View
+from simulator.memory.memories import View
 from targets.schema import Target
 
 

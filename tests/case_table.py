@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from kernels.errors import ShapeError
-from kernels.shape_checks import PadPairs
-from kernels.shapes import ConvShape, transposed_padding
+from kernels.shape.checks import PadPairs
+from kernels.shape.shapes import ConvShape, transposed_padding
 
 FOLDER = Path(__file__).parent / "cases"
 LAYER_TABLES = ("networks", "edge_shapes", "edge_regressions", "conv3d", "pytorch_samples")

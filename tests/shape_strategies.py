@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 
 
 def _listed(ndim: int, low: int, high: int) -> st.SearchStrategy[list[int]]:

@@ -13,7 +13,7 @@ from importlib.metadata import version as _version
 from kernels.conv_backward import conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 from simulator.errors import (
     BoundsError,
     CapacityError,
@@ -22,8 +22,8 @@ from simulator.errors import (
     ProgramError,
     RaceError,
 )
-from simulator.run import Run
-from simulator.trace import Trace
+from simulator.results.run import Run
+from simulator.results.trace import Trace
 from targets.errors import TargetError, TilesimError
 from targets.loader import available_targets, load_target
 from tilesim.reporting import report

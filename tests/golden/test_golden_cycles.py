@@ -13,8 +13,8 @@ import pytest
 
 from kernels.conv_backward import conv_backward
 from kernels.gemm import gemm
-from kernels.shapes import ConvShape
-from simulator.run import Run
+from kernels.shape.shapes import ConvShape
+from simulator.results.run import Run
 from targets.loader import load_target
 
 FILE = Path(__file__).with_name("cycles.json")

@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from kernels.checking import check_conv_backward, random_operands
 from kernels.conv_backward import conv_backward
-from kernels.references import conv_backward_reference
-from kernels.shapes import ConvShape
-from simulator.numerics import dtype as named
+from kernels.reference.checking import check_conv_backward, random_operands
+from kernels.reference.references import conv_backward_reference
+from kernels.shape.shapes import ConvShape
+from simulator.values.numerics import dtype as named
 from tests.case_table import Case, load_cases
 
 LARGEST_EDGE_MACS = 10_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernels.checking import random_operands  # noqa: F401  # imported by the sweep as well
 from kernels.conv_backward import require_capacity
+from kernels.reference.checking import random_operands  # noqa: F401  # imported by the sweep as well
 from simulator.errors import CapacityError
 from targets.loader import load_target
 from tests.case_table import Case, load_cases

@@ -15,17 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels.checking import random_operands
 from kernels.conv_backward import conv_backward
-from kernels.dsp.tiling import DxTiling
+from kernels.dsp.dx.tiling import DxTiling
 from kernels.errors import OperandError, ShapeError, TilingError
-from kernels.references import conv_backward_reference
-from kernels.shapes import ConvShape
+from kernels.reference.checking import random_operands
+from kernels.reference.references import conv_backward_reference
+from kernels.shape.shapes import ConvShape
 from simulator.errors import CapacityError
 from simulator.machine import Checks
-from simulator.numerics import dtype
-from simulator.run import Run
-from simulator.steps import LARGE_MACS
+from simulator.results.run import Run
+from simulator.values.numerics import dtype
+from simulator.values.steps import LARGE_MACS
 from targets.loader import load_target
 from tests.kernels.sweep import check_integers
 from tests.shape_strategies import conv_shapes
@@ -192,7 +192,7 @@ def test_the_trace_is_the_same_every_time() -> None:
     hashes = {timed(PLAIN).trace.hash() for _ in range(10)}
     hashes.add(conv_backward(operands["dy"], operands["w"], shape=PLAIN).trace.hash())
     program = (
-        "from kernels.conv_backward import conv_backward; from kernels.shapes import ConvShape;"
+        "from kernels.conv_backward import conv_backward; from kernels.shape.shapes import ConvShape;"
         f"print(conv_backward(shape=ConvShape(**{PLAIN.to_dict()!r}), dtype='fp32', numerics=False).trace.hash())"
     )
     for seed in ("1", "77"):

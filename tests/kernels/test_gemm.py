@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.comparison import compare
-from kernels.dsp.gemm import GemmProgram
-from kernels.dsp.gemm_plan import plan_gemm
-from kernels.dsp.gemm_tiling import Problem, slices
+from kernels.dsp.product.kernel import GemmProgram
+from kernels.dsp.product.plan import plan_gemm
+from kernels.dsp.product.tiling import Problem, slices
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import check_gemm, gemm, longest_chain, require_capacity
 from kernels.operators import run_operator
-from kernels.references import gemm_reference
+from kernels.reference.comparison import compare
+from kernels.reference.references import gemm_reference
 from simulator.errors import CapacityError, RaceError
 from simulator.machine import Checks
-from simulator.numerics import Array, dtype
 from simulator.tiles import nothing
+from simulator.values.numerics import Array, dtype
 from targets.loader import load_target
 
 SHAPES = [(1, 1, 1), (7, 5, 3), (6, 96, 16), (100, 200, 90), (33, 17, 1100), (130, 1, 40), (1, 130, 40)]

@@ -10,19 +10,19 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from kernels.checking import random_operands
-from kernels.dsp.conv import DxOperands, allocate_dx, dx_tiling, put_operands, take_dx
-from kernels.dsp.dx import ConvDx, DxTensors, Work
-from kernels.dsp.dx_program import DxProgram
-from kernels.dsp.geometry import Geometry, Span, chunk_kinds, chunks
-from kernels.dsp.panels import BlockPlan
-from kernels.dsp.reorder import Reorder
-from kernels.references import conv_backward_reference
-from kernels.shapes import ConvShape
+from kernels.dsp.dx.geometry import Geometry, Span, chunk_kinds, chunks
+from kernels.dsp.dx.kernel import ConvDx, DxTensors, Work
+from kernels.dsp.dx.lowering import DxOperands, allocate_dx, dx_tiling, put_operands, take_dx
+from kernels.dsp.dx.panels import BlockPlan
+from kernels.dsp.dx.program import DxProgram
+from kernels.dsp.dx.reorder import Reorder
+from kernels.reference.checking import random_operands
+from kernels.reference.references import conv_backward_reference
+from kernels.shape.shapes import ConvShape
 from simulator.instructions import Copy, Instruction
 from simulator.kernel import Core, Space
 from simulator.machine import Checks, Machine
-from simulator.numerics import dtype
+from simulator.values.numerics import dtype
 from targets.loader import load_target
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from kernels.operators import OPERATORS, Operator
-from kernels.shape_text import parse_gemm, parse_shape
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
+from kernels.shape.text import parse_gemm, parse_shape
 from tilesim.cli.errors import ArgumentError
 
 RUN_FILES = frozenset(

@@ -9,7 +9,7 @@ import typer
 
 import tilesim
 from kernels.operators import run_operator
-from simulator.run import Run
+from simulator.results.run import Run
 from tilesim.cli.arguments import (
     check_core_choice,
     check_directory,

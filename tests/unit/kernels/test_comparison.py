@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
 from kernels.errors import OperandError
+from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
 
 TYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64}
 NAN, INF = float("nan"), float("inf")

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.errors import OperandError
-from kernels.references import (
+from kernels.reference.references import (
     conv_backward_magnitude,
     conv_backward_reference,
     conv_forward_reference,
     gemm_reference,
 )
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 from tests.shape_strategies import conv_shapes
 
 Array = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from kernels.errors import ShapeError
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 from tests.shape_strategies import conv_shapes
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.benchdnn_text import parse_benchdnn
 from kernels.errors import ShapeError
-from kernels.shape_text import SHAPE_KEYS, parse_gemm, parse_shape
-from kernels.shapes import ConvShape
+from kernels.shape.benchdnn import parse_benchdnn
+from kernels.shape.shapes import ConvShape
+from kernels.shape.text import SHAPE_KEYS, parse_gemm, parse_shape
 from tests.shape_strategies import conv_shapes
 
 ONE = "n=1,cin=2,cout=4"

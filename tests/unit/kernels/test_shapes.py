@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from kernels.errors import OperandError, ShapeError, TilingError
-from kernels.shapes import ConvShape
+from kernels.shape.shapes import ConvShape
 from tests.shape_strategies import conv_shapes
 
 RESNET = ConvShape(n=50, cin=3, size=(224, 224), cout=64, kernel=7, stride=2, padding=3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reports.load import load
-from simulator.files import RunFileError
+from simulator.results.files import RunFileError
 from targets.errors import TilesimError
 from tests.unit.simulator.made import TWO_TILES, made_run, made_trace, small_target
 

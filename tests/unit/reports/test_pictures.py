@@ -16,7 +16,7 @@ from reports.load import SavedRun, load
 from reports.timeline import draw_timeline
 from reports.traffic import draw_traffic, link_limit, traffic_over_time
 from reports.utilisation import draw_utilisation, usage
-from simulator.trace import Trace
+from simulator.results.trace import Trace
 from tests.unit.reports.synthetic import chip, synthetic_run
 from tests.unit.simulator.made import made_run, made_trace
 

@@ -10,7 +10,7 @@ from reports import tables
 from reports.load import load
 from reports.report import page, report
 from reports.utilisation import usage
-from simulator.files import RunFileError
+from simulator.results.files import RunFileError
 from targets.errors import TilesimError
 from tests.unit.simulator.made import made_run, made_trace
 

@@ -9,9 +9,9 @@ import numpy as np
 from simulator.instructions import Copy, Instruction, Matmul
 from simulator.kernel import Core, Space
 from simulator.machine import Checks, Machine
-from simulator.memories import Buffer, View, fill_from
-from simulator.numerics import dtype
-from simulator.trace import Trace
+from simulator.memory.memories import Buffer, View, fill_from
+from simulator.results.trace import Trace
+from simulator.values.numerics import dtype
 from simulator.vector import Fill
 from targets.loader import load_target
 from targets.schema import Target

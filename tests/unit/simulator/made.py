@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator.run import LaunchRecord, Run
-from simulator.trace import COLUMNS, REASONS, Trace
+from simulator.results.run import LaunchRecord, Run
+from simulator.results.trace import COLUMNS, REASONS, Trace
 from targets.schema import Target
 
 ENGINES = ("SCALAR", "VPU", "DMA0", "DMA1")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from simulator.instructions import Barrier, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
-from simulator.memories import Buffer
-from simulator.trace import Trace
+from simulator.memory.memories import Buffer
+from simulator.results.trace import Trace
 from tests.unit.simulator.listed import (
     Bench,
     ListKernel,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import ProgramError
-from simulator.hazards import HazardTracker, Need
-from simulator.memories import Buffer, View
-from simulator.ranges import overlaps
+from simulator.memory.memories import Buffer, View
+from simulator.memory.ranges import overlaps
+from simulator.timing.hazards import HazardTracker, Need
 from tests.unit.simulator.listed import FP32
 
 LANES = 4

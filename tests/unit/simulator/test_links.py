@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simulator.instructions import Instruction, link_bytes
 from simulator.kernel import Core
-from simulator.links import UNIT, Flow, SharedLink
+from simulator.timing.links import UNIT, Flow, SharedLink
 from tests.unit.simulator.listed import INSTANT, Bench, Local, Overrides, all_of, fill, load, store
 
 

@@ -8,7 +8,7 @@ from simulator.errors import BoundsError, CapacityError, ProgramError
 from simulator.instructions import Copy, FlagSet, Instruction, Matmul
 from simulator.kernel import Core
 from simulator.machine import Machine
-from simulator.numerics import dtype
+from simulator.values.numerics import dtype
 from simulator.vector import Fill
 from tests.unit.simulator.listed import FP32, Bench, ListKernel, Local, all_of, load, tiny
 

@@ -6,9 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from simulator.intervals import busy_cycles, busy_intervals, clip
-from simulator.metrics import bound, cores_active, main_engine, measure, percent, stalls, traffic, utilisation
-from simulator.trace import Trace
+from simulator.results.intervals import busy_cycles, busy_intervals, clip
+from simulator.results.metrics import (
+    bound,
+    cores_active,
+    main_engine,
+    measure,
+    percent,
+    stalls,
+    traffic,
+    utilisation,
+)
+from simulator.results.trace import Trace
 from targets.errors import TilesimError
 from tests.unit.simulator.made import TWO_TILES, Row, made_trace, small_target
 

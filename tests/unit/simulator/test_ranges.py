@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.ranges import Range, collapse, overlaps
+from simulator.memory.ranges import Range, collapse, overlaps
 
 
 def bytes_of(span: Range) -> set[int]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.files import RunFileError
-from simulator.run import LaunchRecord, plain
-from simulator.trace import Trace
+from simulator.results.files import RunFileError
+from simulator.results.run import LaunchRecord, plain
+from simulator.results.trace import Trace
 from tests.unit.simulator.made import TWO_TILES, made_run, made_trace
 
 KEYS = [

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.errors import DeadlockError
 from simulator.instructions import Barrier, Instruction
-from simulator.steps import LARGE_MACS, execute_in_order
+from simulator.values.steps import LARGE_MACS, execute_in_order
 
 
 class Note(Instruction):

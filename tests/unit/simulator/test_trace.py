@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from simulator.files import RunFileError
-from simulator.trace import COLUMNS, Trace
+from simulator.results.files import RunFileError
+from simulator.results.trace import COLUMNS, Trace
 from targets.errors import TilesimError
 from tests.unit.simulator.made import TWO_TILES, made_trace
 

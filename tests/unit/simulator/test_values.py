@@ -11,8 +11,8 @@ from simulator.errors import RaceError
 from simulator.instructions import Barrier, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
-from simulator.memories import Buffer
-from simulator.values import DmaMode
+from simulator.memory.memories import Buffer
+from simulator.values.completion import DmaMode
 from simulator.vector import Fill
 from tests.unit.simulator.listed import (
     FP32,

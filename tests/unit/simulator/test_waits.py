@@ -6,7 +6,7 @@ import pytest
 
 from simulator.instructions import Barrier, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
-from simulator.trace import Trace
+from simulator.results.trace import Trace
 from tests.unit.simulator.listed import Bench, Local, all_of, fill, load, row_times_column, store
 
 BUFFERS = Local("a"), Local("b"), Local("w"), Local("o")

@@ -1,0 +1,1 @@
+"""The input gradient on the DSP family."""

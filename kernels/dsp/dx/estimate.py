@@ -1,0 +1,194 @@
+"""A closed-form estimate of the input gradient's time, by which tilings are compared before one is simulated.
+
+It counts what the tiles of an interior panel cost on the vector unit, and what they move over each link and port; the
+slowest of these, with the loads that nothing hides, is the estimate. The simulator, not this, gives the
+cycles of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+
+from kernels.dsp.dx.geometry import (
+    Geometry,
+    Panel,
+    Span,
+    chunk_kinds,
+    dy_hull,
+    kernel_rows,
+    output_columns,
+    piece_kinds,
+    pieces,
+)
+from kernels.dsp.dx.shares import shares
+from simulator.instructions import matmul_cycles
+from simulator.timing.links import UNIT
+from simulator.values.numerics import DType
+from targets.schema import Target
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Bytes a cycle: (cores with work, DDR, GSM) by split, and a core's DDR ports."""
+
+    by_split: dict[str, tuple[int, float, float]]
+    read_port: float
+    write_port: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a tiling is chosen for. Targets are compared by identity: their tables cannot be hashed."""
+
+    geometry: Geometry
+    target: Target = field(compare=False)
+    operand: DType
+    sum_type: DType
+    out_type: DType
+    cores: int
+    target_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_id", id(self.target))
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The target's bandwidths."""
+        target = self.target
+        by_split = {}
+        for split in ("batch", "rows", "channels"):
+            active = (
+                sum(1 for rank in range(self.cores) if shares(self.geometry, split, rank, self.cores)) or 1
+            )
+            by_split[split] = (
+                active,
+                target.link_units("ddr", active) / UNIT,
+                target.link_units("gsm", active) / UNIT,
+            )
+        return Rates(by_split, target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT)
+
+    @property
+    def rate(self) -> str:
+        """The target's matrix rate."""
+        return self.operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The inner tile sizes of a candidate."""
+
+    block_taps: int
+    block_channels: int
+    k: int
+    positions: int
+
+
+@dataclass(frozen=True)
+class PanelWork:
+    """What one panel costs: cycles of the core, bytes of dy rows (A), of weights (B), of dy and dx; products."""
+
+    cycles: float
+    a_bytes: int
+    b_bytes: int
+    dy_bytes: int
+    dx_bytes: int
+    products: int
+
+
+def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: bool) -> PanelWork:
+    """The work of a panel under a blocking."""
+    g, item = setting.geometry, setting.operand.size_bytes
+    cycles, a_bytes, b_bytes, products = 0.0, 0, 0, 0
+    for taps, spans in _tap_groups(g, panel, blocking.block_taps, whole_rows):
+        kinds = [kind for s in spans for kind in chunk_kinds(s.rows, s.cols, panel.nb, blocking.positions)]
+        outputs, cut = sum(m * times for m, _, times in kinds), sum(times for _, _, times in kinds)
+        for kb, k_cuts in piece_kinds(g.cog, blocking.k):
+            for cb, c_cuts in piece_kinds(panel.cb, blocking.block_channels):
+                times = k_cuts * c_cuts
+                cycles += times * _block_cycles(setting, panel.gb, taps, cb, kb, kinds)
+                products += times * cut
+                a_bytes += times * outputs * panel.gb * kb * item
+                b_bytes += times * panel.gb * kb * taps * cb * item
+    count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
+    hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb)) or (0, 0, 0, 0, 0, 0)
+    dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
+    vector = setting.target.vector
+    cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
+    return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes, products)
+
+
+def _tap_groups(
+    g: Geometry, panel: Panel, block_taps: int, whole_rows: bool
+) -> list[tuple[int, tuple[Span, ...]]]:
+    """(taps, outputs) of the blocks of a panel, channels and k apart."""
+    if whole_rows:
+        ow, end = output_columns(g, 0, g.w.kernel, panel.w, panel.wb)
+        rows = kernel_rows(g, panel.d, panel.h, panel.hb)
+        spans = {
+            r[2]: Span(
+                r[2], min(q[3] for q in rows), max(q[4] for q in rows) - min(q[3] for q in rows), ow, end - ow
+            )
+            for r in rows
+        }
+        return [(g.taps, tuple(spans.values()))] if rows and ow < end else []
+    found: list[tuple[int, tuple[Span, ...]]] = []
+    for _, _, od, first, last in kernel_rows(g, panel.d, panel.h, panel.hb):
+        for kw, taps in pieces(g.w.kernel, block_taps):
+            ow, end = output_columns(g, kw, taps, panel.w, panel.wb)
+            if ow < end:
+                found.append((taps, (Span(od, first, last - first, ow, end - ow),)))
+    return found
+
+
+def _block_cycles(
+    setting: Setting, gb: int, taps: int, cb: int, kb: int, kinds: Sequence[tuple[int, int, int]]
+) -> float:
+    """Cycles of a core for one block: its copies' issue, its products, its col2im."""
+    target, vector = setting.target, setting.target.vector
+    spec, issue = target.matmul[setting.rate], target.issue
+    registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
+    copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
+    total = float(copies * issue.copy_cycles)
+    fixed = issue.matmul_cycles + issue.copy_cycles + issue.vector_cycles + vector.call_cycles
+    for m, runs, times in kinds:
+        added = taps * runs * vector.run_cycles + 3 * taps * m * gb * registers / vector.moves_per_cycle
+        total += times * (matmul_cycles(spec, gb, m, taps * cb, kb) + fixed + added)
+    return total
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where operands lie, and how many panels a core computes."""
+
+    split: str
+    weights: str
+    dy_in_gsm: bool
+    dx_buffers: int
+    dy_buffers: int
+    panels: int
+
+
+def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
+    """Cycles of a launch."""
+    active, ddr, gsm = setting.rates.by_split[place.split]
+    read_port, write_port = setting.rates.read_port, setting.rates.write_port
+    together = place.split == "channels" and setting.geometry.groups == 1
+    dy: float = work.dy_bytes if place.dy_in_gsm else work.a_bytes
+    dy = dy / active if together and place.dy_in_gsm else dy
+    b = work.b_bytes * place.panels if place.weights == "stream" else work.b_bytes
+    reads = dy * place.panels + (b if place.weights != "gsm" else work.b_bytes / active)
+    writes = work.dx_bytes * place.panels
+    on_chip = (work.a_bytes if place.dy_in_gsm else 0) + (work.b_bytes if place.weights == "gsm" else 0)
+    core = work.cycles * place.panels
+    shared = active * (reads + writes * setting.target.link["ddr"].write_cost) / ddr
+    slowest = max(core, shared, reads / read_port, writes / write_port, active * on_chip * place.panels / gsm)
+    first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
+    exposed = first_load if place.dy_buffers > 1 or not place.dy_in_gsm else first_load * place.panels
+    if place.weights != "stream":
+        exposed += work.b_bytes / min(read_port, ddr / active)
+    if place.dx_buffers == 1:
+        exposed += work.dx_bytes / min(write_port, ddr / active) * (place.panels - 1)
+    return slowest + exposed

@@ -1,0 +1,374 @@
+"""Choosing a tiling for the input gradient: the candidates that fit the memories, compared by their estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, panel_work
+from kernels.dsp.dx.geometry import Geometry, Panel, dy_hull
+from kernels.dsp.dx.shares import shares
+from kernels.dsp.dx.tiling import DxTiling, checked
+from kernels.errors import TilingError
+from simulator.values.numerics import DType
+from targets.schema import Target
+
+SPLITS = ("batch", "rows", "channels")
+WIDTHS = (384, 288, 192, 96, 48, 32, 16)
+"""Channels of a block that are tried: multiples of the micro-kernel's width, then its parts."""
+
+PANEL_TRIES = 3
+"""Heights of a panel that are tried, from the largest that fits."""
+
+TOGETHER = 1024
+"""Outputs of small images that a panel takes together, at most."""
+
+SMALL_GROUP = 64
+"""Groups of fewer channels than this are taken several at a time, up to twice as many channels."""
+
+
+NEAR = 1.02
+"""Tilings within this factor of the least estimate count as equal;
+the one with the fewest products, then panels, is taken."""
+
+
+class Candidate(NamedTuple):
+    """A tiling that fits: its fields, its estimate in cycles, and how many products and panels it takes."""
+
+    values: dict[str, object]
+    cycles: float
+    products: int
+    panels: int
+
+
+class PanelSize(NamedTuple):
+    """Sizes of a panel, and how many copies of it AM holds."""
+
+    images: int
+    rows: int
+    cols: int
+    groups: int
+    channels: int
+    dx_buffers: int
+
+
+def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
+    """The tiling with (nearly) the least estimate among those that fit; `given` fields are kept.
+
+    Raises:
+        TilingError: a given field is not usable, or nothing fits with it.
+    """
+    kept = tuple(sorted((k, v) for k, v in given.items() if (k, v) != ("split", "auto")))
+    return (
+        _plan(setting, kept)
+        if all(isinstance(v, (str, int)) for _, v in kept)
+        else _search(setting, dict(kept))
+    )
+
+
+@lru_cache(maxsize=256)
+def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
+    return _search(setting, dict(kept))
+
+
+def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
+    probe = checked({**_FILLER, **given, **_consistent(given)})
+    found = list(_candidates(setting, given, probe))
+    if not found:
+        raise TilingError(
+            "no tiling fits the memories",
+            field=next(iter(given), "rows"),
+            got=dict(given) or "the default",
+            where=setting.target.name,
+            remedy="lower rows, cols, channels, groups or budget_bytes, or give fewer fields",
+        )
+    least = min(candidate.cycles for candidate in found)
+    near = [candidate for candidate in found if candidate.cycles <= NEAR * least]
+    best = min(near, key=lambda candidate: (candidate.products, candidate.panels, candidate.cycles))
+    return checked({**best.values, **given})
+
+
+_FILLER: dict[str, object] = {
+    "split": "batch",
+    "weights": "stream",
+    "gsm_holds": "dy",
+    "images": 1,
+    "rows": 1,
+    "cols": 1,
+    "groups": 1,
+    "channels": 1,
+    "block_channels": 1,
+    "block_taps": 1,
+    "k": 1,
+    "positions": 1,
+}
+
+
+def _consistent(given: Mapping[str, object]) -> dict[str, object]:
+    """The partner of a given `weights` or `gsm_holds`, where only one is given."""
+    if "weights" in given and "gsm_holds" not in given:
+        return {"gsm_holds": "both" if given["weights"] == "gsm" else "dy"}
+    if "gsm_holds" in given and "weights" not in given:
+        return {"weights": "gsm" if given["gsm_holds"] in ("w", "both") else "stream"}
+    return {}
+
+
+def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) -> Iterator[Candidate]:
+    """Every tiling that fits."""
+    for split in [probe.split] if "split" in given else SPLITS:
+        for size in _panel_sizes(setting, split, given, probe):
+            panel = _inner_panel(setting, split, size)
+            if panel is None:
+                yield Candidate(
+                    _values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0, 0, 0
+                )
+                continue
+            count = _panel_count(setting, split, size)
+            for blocking in _blockings(setting, panel, given, probe):
+                work = panel_work(setting, panel, blocking, probe.column == "rows")
+                for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
+                    place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
+                    values = _values(split, size, blocking, weights, in_gsm, dy_buffers, given)
+                    yield Candidate(values, estimate(setting, work, place), work.products * count, count)
+
+
+def _values(
+    split: str,
+    size: PanelSize,
+    blocking: Blocking,
+    weights: str,
+    in_gsm: bool,
+    dy_buffers: int,
+    given: Mapping[str, object],
+) -> dict[str, object]:
+    holds = {(True, True): "both", (True, False): "dy", (False, True): "w", (False, False): "none"}
+    values: dict[str, object] = {**size._asdict(), **blocking.__dict__}
+    values |= {
+        "split": split,
+        "weights": weights,
+        "dy_buffers": dy_buffers,
+        "gsm_holds": holds[in_gsm, weights == "gsm"],
+    }
+    return {**values, **given}
+
+
+def _halvings(total: int) -> list[int]:
+    """total, then halves rounded up, down to 1."""
+    found = [max(1, total)]
+    while found[-1] > 1:
+        found.append(-(-found[-1] // 2))
+    return found
+
+
+def _panel_sizes(
+    setting: Setting, split: str, given: Mapping[str, object], probe: DxTiling
+) -> Iterator[PanelSize]:
+    """Panels whose sums fit AM beside the columns, the tallest first."""
+    g = setting.geometry
+    share = next(iter(shares(g, split, 0, setting.cores)), None)
+    if share is None:
+        yield PanelSize(1, 1, 1, 1, 1, 1)
+        return
+    groups = probe.groups if "groups" in given else _group_count(g.cig, share.groups[1])
+    wide = [g.cig] if groups > 1 else [max(16, -(-c // 16) * 16) for c in _halvings(share.channels[1])]
+    wide = [min(c, share.channels[1]) for c in wide]
+    for channels in [probe.channels] if "channels" in given else dict.fromkeys(wide):
+        tried = 0
+        for rows in [probe.rows] if "rows" in given else _halvings(share.rows[1]):
+            size = _fitting(setting, rows, groups, channels, share.images[1], given, probe)
+            if size is None:
+                continue
+            yield from (size._replace(images=images) for images in _halvings(size.images))
+            tried += 1
+            if tried == PANEL_TRIES:
+                break
+        if tried and channels <= 128:
+            break
+
+
+def _group_count(cig: int, groups: int) -> int:
+    """Groups of a panel: one where a group fills the vector unit, else as many as make 128 channels."""
+    return 1 if cig >= SMALL_GROUP else min(groups, max(1, 2 * SMALL_GROUP // cig))
+
+
+def _fitting(
+    setting: Setting,
+    rows: int,
+    groups: int,
+    channels: int,
+    images: int,
+    given: Mapping[str, object],
+    probe: DxTiling,
+) -> PanelSize | None:
+    """The panel of this height with the most columns and images that leaves AM room for columns and weights."""
+    g = setting.geometry
+    columns = 0 if probe.column == "none" else probe.budget_bytes
+    room = setting.target.memory["am"].size_bytes - columns
+    whole = rows >= g.h.size and g.d.size == 1
+    together = min(images, max(1, TOGETHER // max(1, g.h.out * g.w.out))) if whole else 1
+    for cols in [probe.cols] if "cols" in given else (_halvings(g.w.size) if rows == 1 else [g.w.size]):
+        several = _halvings(together if cols >= g.w.size else 1)
+        for buffers in [probe.dx_buffers] if "dx_buffers" in given else (2, 1):
+            for nb in [probe.images] if "images" in given else several:
+                images_here = nb if whole and cols >= g.w.size else 1
+                count = images_here * min(rows, g.h.size) * min(cols, g.w.size) * groups * channels
+                staged = setting.out_type is not setting.sum_type
+                staging = count * setting.out_type.size_bytes if staged else 0
+                if count * setting.sum_type.size_bytes * buffers + staging <= 3 * room // 4:
+                    return PanelSize(images_here, rows, cols, groups, channels, buffers)
+    return None
+
+
+def _inner_panel(setting: Setting, split: str, size: PanelSize) -> Panel | None:
+    """A panel from the middle of dx, where no border shortens it."""
+    g = setting.geometry
+    share = next(iter(shares(g, split, 0, setting.cores)), None)
+    if share is None or g.cog == 0:
+        return None
+    rows, cols = min(size.rows, share.rows[1]), min(size.cols, g.w.size)
+    h, w = max(0, (g.h.size - rows) // 2), max(0, (g.w.size - cols) // 2)
+    groups, channels = min(size.groups, share.groups[1]), min(size.channels, share.channels[1])
+    return Panel(
+        0, min(size.images, share.images[1]), g.d.size // 2, h, rows, w, cols, 0, groups, 0, channels
+    )
+
+
+def _panel_count(setting: Setting, split: str, size: PanelSize) -> int:
+    """Panels of the busiest core."""
+    total = 0
+    for share in shares(setting.geometry, split, 0, setting.cores):
+        cuts = (
+            (share.images[1], size.images),
+            (share.rows[1], size.rows),
+            (share.groups[1], size.groups),
+            (share.channels[1], size.channels),
+            (setting.geometry.w.size, size.cols),
+            (setting.geometry.d.size, 1),
+        )
+        product = 1
+        for whole, part in cuts:
+            product *= -(-whole // part)
+        total += product
+    return total
+
+
+def _blockings(
+    setting: Setting, panel: Panel, given: Mapping[str, object], probe: DxTiling
+) -> Iterator[Blocking]:
+    """Blocks of columns and pieces of Cout, with as many outputs a product as SM and a half buffer hold."""
+    g, item = setting.geometry, setting.operand.size_bytes
+    half = probe.budget_bytes // 2 // setting.sum_type.size_bytes
+    sm = setting.target.memory["sm"].size_bytes // 2 // item
+    for taps, channels in _block_shapes(g, panel, given, probe):
+        for k in _sum_pieces(g, panel, given, probe):
+            most = sm // (panel.gb * k)
+            if probe.column != "none":
+                most = min(most, half // (panel.gb * taps * channels))
+            if "positions" in given:
+                most = min(most, probe.positions)
+            if most >= 1:
+                yield Blocking(taps if probe.column != "rows" else g.w.kernel, channels, k, _even(most))
+
+
+def _sum_pieces(g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling) -> list[int]:
+    """Output channels of one product that are tried."""
+    if "k" in given:
+        return [min(probe.k, g.cog)]
+    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= min(g.cog, 32)]
+
+
+def _even(positions: int) -> int:
+    """A whole number of micro-kernel rows, where there are that many."""
+    return positions // 6 * 6 if positions >= 6 else positions
+
+
+def _block_shapes(
+    g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling
+) -> list[tuple[int, int]]:
+    """(taps, channels) of a block."""
+    if probe.column == "rows":
+        return [(g.taps, panel.cb)]
+    taps = [probe.block_taps] if "block_taps" in given else [g.w.kernel, 1]
+    taps = [1] if probe.column == "none" else [min(t, g.w.kernel) for t in taps]
+    wide = [panel.cb] if panel.gb > 1 else [panel.cb, *(w for w in WIDTHS if w < panel.cb)]
+    wide = [min(probe.block_channels, panel.cb)] if "block_channels" in given else wide
+    return list(
+        dict.fromkeys((t, c) for t in taps for c in wide if t * c <= 768 or c <= 16 or len(wide) == 1)
+    )
+
+
+def _placements(
+    setting: Setting,
+    split: str,
+    size: PanelSize,
+    blocking: Blocking,
+    given: Mapping[str, object],
+    probe: DxTiling,
+) -> Iterator[tuple[str, bool, int]]:
+    """(weights, dy in GSM, panels of dy) that AM and GSM have room for."""
+    g, item, memory = setting.geometry, setting.operand.size_bytes, setting.target.memory
+    used = size.images * min(size.rows, g.h.size) * min(size.cols, g.w.size) * size.groups * size.channels
+    staging = setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
+    columns = 0 if probe.column == "none" else probe.budget_bytes
+    room = (
+        memory["am"].size_bytes
+        - columns
+        - used * (setting.sum_type.size_bytes * size.dx_buffers + staging)
+        - 1024
+    )
+    share = shares(g, split, 0, setting.cores)[0]
+    taps = g.taps if probe.column == "rows" else blocking.block_taps
+    k = g.cog if size.groups > 1 else blocking.k
+    block = 2 * size.groups * k * taps * blocking.block_channels * item
+    resident = share.groups[1] * g.cog * g.taps * share.channels[1] * item
+    everything = g.cout * g.taps * g.cig * item
+    for weights in _weight_places(given, probe):
+        if (resident if weights == "am" else block) > room:
+            continue
+        gsm = memory["gsm"].size_bytes - (everything if weights == "gsm" else 0) - 4096
+        owners = 1 if split == "channels" and g.groups == 1 else setting.cores
+        for in_gsm in [probe.dy_in_gsm] if "gsm_holds" in given else (True, False):
+            for buffers in ([probe.dy_buffers] if "dy_buffers" in given else (2, 1)) if in_gsm else (1,):
+                if gsm >= 0 and (not in_gsm or _hull_bytes(setting, size) * owners * buffers <= gsm):
+                    yield weights, in_gsm, buffers
+                    break
+
+
+def _weight_places(given: Mapping[str, object], probe: DxTiling) -> tuple[str, ...]:
+    """Where the weights may lie, by the fields that are given."""
+    if "weights" in given or (probe.w_in_gsm and "gsm_holds" in given):
+        return (probe.weights,)
+    return ("am", "stream") if "gsm_holds" in given else ("am", "gsm", "stream")
+
+
+def _hull_bytes(setting: Setting, size: PanelSize) -> int:
+    """Bytes of dy that the largest panel reads, at most."""
+    g = setting.geometry
+    return (
+        _largest_hull(g, size.rows, size.cols)
+        * size.images
+        * size.groups
+        * g.cog
+        * setting.operand.size_bytes
+    )
+
+
+@lru_cache(maxsize=1024)
+def _largest_hull(g: Geometry, rows: int, cols: int) -> int:
+    """Outputs in the largest hull of a panel with these sizes: its place may give one row more than another."""
+    most = 0
+    for d in {0, g.d.size // 2, g.d.size - 1}:
+        for h in range(0, g.h.size, max(1, rows)):
+            hull = dy_hull(g, (d, h, min(rows, g.h.size - h), 0, g.w.size if cols >= g.w.size else cols))
+            if hull:
+                wide = hull[5] if cols >= g.w.size else min(g.w.out, hull[5] + g.w.kernel * g.w.dilation)
+                most = max(most, hull[1] * min(g.h.out, hull[3] + 1) * wide)
+    return most
+
+
+def setting_for(
+    geometry: Geometry, target: Target, operand: DType, sum_type: DType, out_type: DType, cores: int
+) -> Setting:
+    """The setting of a call."""
+    return Setting(geometry, target, operand, sum_type, out_type, cores)

@@ -1,0 +1,90 @@
+"""Weights from [Cout, Cin / groups, taps] to tap-major [Cout, taps, Cin / groups]: a launch before the products."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from kernels.dsp.dx.geometry import Geometry, pieces
+from simulator.instructions import Instruction
+from simulator.kernel import Core, Space
+from simulator.memory.boxes import load_box, store_box
+from simulator.memory.memories import Buffer
+from simulator.tiles import Loop, Step, walk
+from simulator.vector import Permute
+
+BUFFER_BYTES = 65536
+"""Bytes of a piece, at most, where an output channel is not longer."""
+
+Piece = tuple[int, int, int, int]
+"""First output channel and their number, first input channel and their number."""
+
+
+class Reorder:
+    """Each core transposes a contiguous piece of the output channels."""
+
+    name = "reorder_weights"
+    kind = "reorder"
+    axes: tuple[str, ...] = ("k", "c")
+
+    def __init__(self, geometry: Geometry, source: Buffer, result: Buffer) -> None:
+        """From `source` [Cout, Cin / groups, taps] to `result` [Cout, taps, Cin / groups]."""
+        self.geometry = geometry
+        self.source = source
+        self.result = result
+
+    @staticmethod
+    def needed(geometry: Geometry) -> bool:
+        """Whether the two layouts differ in memory."""
+        return geometry.taps > 1 and geometry.cig > 1 and geometry.cout > 0
+
+    def tiles(self, rank: int, count: int) -> Sequence[Piece]:
+        """The pieces of a core: whole output channels, or parts of one that is too long."""
+        g = self.geometry
+        cuts = pieces(g.cout, -(-g.cout // count))
+        if rank >= len(cuts):
+            return ()
+        long = g.taps * g.cig * self.source.dtype.size_bytes
+        many = max(1, BUFFER_BYTES // long)
+        part = (
+            g.cig if long <= BUFFER_BYTES else max(1, BUFFER_BYTES // (g.taps * self.source.dtype.size_bytes))
+        )
+        first, number = cuts[rank]
+        return [(first + k, kb, c, cb) for k, kb in pieces(number, many) for c, cb in pieces(g.cig, part)]
+
+    def core_class(self, rank: int, count: int) -> Hashable | None:
+        """Cores with pieces of the same sizes."""
+        mine = self.tiles(rank, count)
+        return tuple((kb, cb) for _, kb, _, cb in mine) if mine else None
+
+    def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
+        """(output channel, input channel) at which a core's pieces begin."""
+        return [(k, c) for k, _, c, _ in self.tiles(rank, count)]
+
+    def setup(self, space: Space) -> None:
+        """Two buffers in and two out."""
+        every = [tile for core in space.cores for tile in self.tiles(core.rank, core.count)]
+        size = max((kb * cb * self.geometry.taps for _, kb, _, cb in every), default=1)
+        for name in ("reorder_in", "reorder_out"):
+            space.ring(name, "am", size, self.source.dtype, depth=2)
+
+    def program(self, core: Core) -> Iterator[Instruction]:
+        """Load, transpose, store."""
+        taps = self.geometry.taps
+
+        def load(step: Step) -> Iterator[Instruction]:
+            k, kb, c, cb = step.tile
+            local = core.rings["reorder_in"][step.ordinal]
+            yield from load_box(
+                local, self.source, (k, c, 0), (kb, cb, taps), channel=1, coords=(k, c), name="load_w"
+            )
+
+        def compute(step: Step) -> Iterator[Instruction]:
+            k, kb, c, cb = step.tile
+            source = core.rings["reorder_in"][step.ordinal].dense((kb, cb, taps))
+            result = core.rings["reorder_out"][step.ordinal]
+            yield Permute(result.dense((kb, taps, cb)), source, (0, 2, 1), coords=(k, c))
+            yield from store_box(
+                self.result, (k, 0, c), (kb, taps, cb), result, channel=3, coords=(k, c), name="store_w"
+            )
+
+        yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)

@@ -1,0 +1,1 @@
+"""The matrix product on the DSP family."""

@@ -1,0 +1,1 @@
+"""What is right: float64 references, bounds of error, and the check of a run."""

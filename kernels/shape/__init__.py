@@ -1,0 +1,1 @@
+"""Geometries: checked shapes of calls, from arguments, arrays and text."""

@@ -1,0 +1,313 @@
+"""Memories: capacity, addresses, buffers that start as NaN, and views of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from threading import Lock
+
+import numpy as np
+
+from simulator.errors import BoundsError, CapacityError
+from simulator.memory.ranges import Range, collapse
+from simulator.values.numerics import Array, DType, poisoned
+from targets.schema import MemorySpec
+
+_FIRST_TOUCH = Lock()
+"""Cores that are executed beside each other may touch a shared buffer first at the same time."""
+
+
+@lru_cache(maxsize=4096)
+def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
+    """Distance in bytes between neighbours on each axis of a row-major array."""
+    strides = [item_bytes]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    return tuple(reversed(strides))
+
+
+@lru_cache(maxsize=65536)
+def placement(
+    frame: tuple[int, ...], start: tuple[int, ...], size: tuple[int, ...], item_bytes: int
+) -> tuple[int, int, int, int, bool] | None:
+    """(offset, rows, row bytes, stride, exact) of a box in a row-major array; None when it leaves the array."""
+    if len(start) != len(frame) or len(size) != len(frame):
+        return None
+    strides, offset = packed_strides(frame, item_bytes), 0
+    for low, extent, limit, stride in zip(start, size, frame, strides, strict=True):
+        if low < 0 or extent < 0 or low + extent > limit:
+            return None
+        offset += low * stride
+    (rows, row_bytes, stride), exact = collapse(tuple(zip(size, strides, strict=True)), item_bytes)
+    return offset, rows, row_bytes, stride, exact
+
+
+class Buffer:
+    """A named, allocated range of one memory, seen as a row-major array.
+
+    Buffers of one memory never overlap. `data` is None until it is touched. A constant buffer is only read by
+    the kernels: it can cause no hazard, and a write to it is refused.
+    """
+
+    __slots__ = (
+        "_boxes",
+        "_views",
+        "address",
+        "constant",
+        "data",
+        "dtype",
+        "memory",
+        "name",
+        "shape",
+        "shared",
+        "size",
+        "strides",
+    )
+
+    def __init__(
+        self, memory: str, name: str, address: int, shape: tuple[int, ...], dtype: DType, shared: bool
+    ) -> None:
+        """Describe a buffer; `Memory.allocate` is how one is made."""
+        self.memory = memory
+        self.name = name
+        self.address = address
+        self.shape = shape
+        self.dtype = dtype
+        self.shared = shared
+        self.constant = False
+        self.size = prod(shape)
+        self.strides = packed_strides(shape, dtype.size_bytes)
+        self.data: Array | None = None
+        self._views: dict[tuple[int, tuple[int, ...]], View] = {}
+        self._boxes: dict[object, View] = {}
+
+    @property
+    def bytes(self) -> int:
+        """The size in bytes."""
+        return self.size * self.dtype.size_bytes
+
+    def numbers(self) -> Array:
+        """The numbers; a buffer that was never written holds NaN."""
+        if self.data is None:
+            with _FIRST_TOUCH:
+                if self.data is None:
+                    self.data = poisoned(self.size, self.dtype).reshape(self.shape)
+        return self.data
+
+    def reshaped(self, shape: tuple[int, ...]) -> Buffer:
+        """The same bytes under another shape, for a constant: hazards do not see that the two are one."""
+        twin = Buffer(self.memory, self.name, self.address, shape, self.dtype, self.shared)
+        twin.constant = True
+        twin.data = None if self.data is None else self.data.reshape(shape)
+        return twin
+
+    def box(
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        *,
+        frame: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+        first: int = 0,
+    ) -> View:
+        """The view of [start, start + size) on every axis.
+
+        Args:
+            start: first index of each axis.
+            size: extent on each axis.
+            frame: see the buffer, or a part of it, as a packed array of this shape.
+            shape: how the instruction sees the box, if not as `size`.
+            first: element of the buffer at which the frame begins.
+
+        Raises:
+            BoundsError: the box leaves the buffer.
+        """
+        if frame is None:
+            return self._cut(start, size, None, shape, first)
+        key = (start, size, frame, shape, first)
+        view = self._boxes.get(key)
+        if view is None:
+            view = self._boxes[key] = self._cut(start, size, frame, shape, first)
+        return view
+
+    def _cut(
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        frame: tuple[int, ...] | None,
+        shape: tuple[int, ...] | None,
+        first: int,
+    ) -> View:
+        item = self.dtype.size_bytes
+        placed = placement(frame or self.shape, start, size, item)
+        if placed is None or (frame is not None and first + prod(frame) > self.size):
+            raise self._out_of_bounds(
+                start if placed is None else (first,), size if placed is None else frame or self.shape
+            )
+        offset, rows, row_bytes, stride, exact = placed
+        covered = Range(self.address + first * item + offset, rows, row_bytes, stride)
+        return View(self, start, shape or size, covered, exact, (frame or self.shape, size, first))
+
+    def dense(self, shape: tuple[int, ...], first: int = 0) -> View:
+        """The view of prod(shape) elements of a one-dimensional buffer from element `first`, packed, in this shape.
+
+        Raises:
+            BoundsError: the buffer is shorter.
+        """
+        view = self._views.get((first, shape))
+        if view is None:
+            count = prod(shape)
+            if first < 0 or first + count > self.size or len(self.shape) != 1:
+                raise self._out_of_bounds((first,), (count,))
+            item = self.dtype.size_bytes
+            covered = Range(self.address + first * item, 1, count * item, count * item)
+            view = View(self, (first,), shape, covered, True)
+            self._views[first, shape] = view
+        return view
+
+    def _out_of_bounds(self, start: tuple[int, ...], size: tuple[int, ...]) -> BoundsError:
+        return BoundsError(
+            "access outside a buffer",
+            where=f"{self.name} in {self.memory}",
+            got=f"start {start}, size {size}",
+            limit=f"shape {self.shape}",
+        )
+
+
+class View:
+    """A part of a buffer: what an instruction reads or writes.
+
+    `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it. A box carries the frame
+    (shape of the whole, size of the box, first element) that it was cut from; a packed view has none.
+    """
+
+    __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        covered: Range,
+        exact: bool,
+        frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
+    ) -> None:
+        """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
+        self.buffer = buffer
+        self.start = start
+        self.shape = shape
+        self.range = covered
+        self.exact = exact
+        self._frame = frame
+
+    def array(self) -> Array:
+        """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
+        part = self._part()
+        if part.shape == self.shape:
+            return part
+        seen = part.reshape(self.shape)
+        if not np.may_share_memory(seen, part):
+            seen.flags.writeable = False
+        return seen
+
+    def put(self, values: Array) -> None:
+        """Write as many numbers as the view has, in its order."""
+        part = self._part()
+        part[...] = values.reshape(part.shape)
+
+    def _part(self) -> Array:
+        """The numbers where they lie: a packed view in its shape, a box in its size."""
+        data = self.buffer.numbers()
+        if self._frame is None:
+            first = self.start[0]
+            return data[first : first + prod(self.shape)].reshape(self.shape)
+        whole, size, offset = self._frame
+        if data.shape != whole:
+            data = data.reshape(-1)[offset : offset + prod(whole)].reshape(whole)
+        return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
+
+
+class Memory:
+    """One storage level of a core or of the chip: hands out addresses and refuses what does not fit."""
+
+    def __init__(self, name: str, spec: MemorySpec, *, core: int = 0) -> None:
+        """Bring the memory called `name` of core `core` to life."""
+        self.name = name
+        self.spec = spec
+        self.shared = spec.scope == "chip"
+        self.base = spec.base_address + core * spec.core_stride_bytes
+        self._taken: list[tuple[int, int, str]] = []
+        self._kept: list[tuple[int, int, str]] = []
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that are taken, with the gaps that alignment left."""
+        return max((end for _, end, _ in self._taken), default=self.base) - self.base
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes above the highest buffer."""
+        return self.spec.size_bytes - self.used_bytes
+
+    def allocate(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        *,
+        address: int | None = None,
+        remedy: str = "",
+        keep: bool = False,
+    ) -> Buffer:
+        """A buffer at the next aligned address, or at `address`; `release_all` leaves it where it is to be kept.
+
+        Raises:
+            CapacityError: it does not fit; `remedy` says which field of the tiling to lower.
+            BoundsError: `address` lies outside the memory or in another buffer.
+        """
+        wanted = prod(shape) * dtype.size_bytes
+        if address is None:
+            align = self.spec.align_bytes
+            address = self.base + -(-self.used_bytes // align) * align
+            if address + wanted > self.base + self.spec.size_bytes:
+                free = self.base + self.spec.size_bytes - address
+                raise CapacityError(
+                    f"buffer {name} does not fit",
+                    memory=self.name,
+                    wanted_bytes=wanted,
+                    free_bytes=max(0, free),
+                    remedy=remedy,
+                )
+        else:
+            self._check_place(name, address, wanted)
+        self._taken.append((address, address + wanted, name))
+        if keep:
+            self._kept.append(self._taken[-1])
+        return Buffer(self.name, name, address, shape, dtype, self.shared)
+
+    def _check_place(self, name: str, address: int, wanted: int) -> None:
+        end = self.base + self.spec.size_bytes
+        if address < self.base or address + wanted > end:
+            raise BoundsError(
+                "address outside a memory",
+                where=f"{name} in {self.name}",
+                got=f"{address:#x} + {wanted} bytes",
+                limit=f"{self.base:#x} to {end:#x}",
+            )
+        for first, last, other in self._taken:
+            if address < last and first < address + wanted:
+                raise BoundsError(
+                    "two buffers overlap",
+                    where=f"{name} in {self.name}",
+                    got=f"{address:#x} + {wanted} bytes",
+                    limit=f"{other} lies at {first:#x} to {last:#x}",
+                )
+
+    def release_all(self) -> None:
+        """Forget every buffer that is not kept: the next launch finds its place empty."""
+        self._taken = list(self._kept)
+
+
+def fill_from(buffer: Buffer, values: Array) -> None:
+    """Put an operand into a buffer, as its storage type."""
+    buffer.data = np.ascontiguousarray(values, dtype=buffer.dtype.storage).reshape(buffer.shape)

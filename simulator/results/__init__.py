@@ -1,0 +1,1 @@
+"""What a run leaves: the trace, its figures, the run and its summary, files."""

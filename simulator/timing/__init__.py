@@ -1,0 +1,1 @@
+"""Time: events, engines, links, hazards, programs, and the rows of the trace."""

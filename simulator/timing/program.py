@@ -1,0 +1,219 @@
+"""A core's program, compiled: columns of what the event model needs, one entry an instruction.
+
+Compiling asks every instruction for its cost and derives its hazards. It follows from the order of the program alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+from simulator.errors import ProgramError
+from simulator.instructions import (
+    BARRIER,
+    FLAG_SET,
+    FLAG_WAIT,
+    OPERATION,
+    Barrier,
+    Coords,
+    Cost,
+    FlagSet,
+    Instruction,
+)
+from simulator.timing.hazards import HazardTracker, Need
+from targets.schema import Target
+
+SCALAR = 0
+"""The lane of the scalar unit, where barriers stand."""
+
+NO_NEED: Need = {}
+
+
+class Lanes:
+    """The engines of one core of a target, in order: the scalar unit first, then each kind with its channels."""
+
+    def __init__(self, target: Target, core: str) -> None:
+        """Number the engines of a core kind."""
+        self.names: list[str] = ["SCALAR"]
+        self.first: dict[str, int] = {"scalar": 0}
+        self.count: dict[str, int] = {"scalar": 1}
+        self.depth: list[int] = [1]
+        self.blocking: list[bool] = [True]
+        for kind, spec in target.engine.items():
+            if spec.core != core:
+                continue
+            self.first[kind], self.count[kind] = len(self.names), spec.count
+            for channel in range(spec.count):
+                self.names.append(kind.upper() + (str(channel) if spec.count > 1 else ""))
+                self.depth.append(spec.queue_depth)
+                self.blocking.append(spec.issue == "blocking")
+
+    def of(self, kind: str, channel: int) -> int:
+        """The lane of an engine kind; channels wrap around where the core has fewer.
+
+        Raises:
+            ProgramError: the core has no such engine.
+        """
+        if kind not in self.first:
+            raise ProgramError("no such engine", got=kind, limit=", ".join(self.first))
+        return self.first[kind] + channel % self.count[kind]
+
+
+class Row(NamedTuple):
+    """One entry of a program.
+
+    Attributes:
+        lane, number: its engine and its number on it.
+        cost: issue cycles, time on the engine, path and bytes.
+        need: (lane -> number) that has to end first.
+        kind: operation, barrier, flag set or wait.
+        shared: touches shared memory, so that a barrier waits for it.
+        name, moved, source, destination, coords: for the trace.
+    """
+
+    lane: int
+    number: int
+    cost: Cost
+    need: Need
+    kind: int
+    shared: bool
+    name: str
+    moved: int
+    source: str
+    destination: str
+    coords: Coords
+
+
+class Program:
+    """Columns of one core's program.
+
+    Attributes:
+        sets: later entries on other engines that wait for this one, so that a flag set follows it.
+        key: the barrier or flag of an entry; `cores` those of a barrier that is not for all.
+        by_lane: the entries of each engine.
+        macs: multiply-adds executed by the whole program.
+        The others are the columns of `Row`.
+    """
+
+    def __init__(self, rows: list[Row], by_lane: list[list[int]]) -> None:
+        """Take the rows apart."""
+        columns = zip(*rows, strict=True) if rows else ((),) * len(Row._fields)
+        self.lane: Sequence[int]
+        self.number: Sequence[int]
+        self.cost: Sequence[Cost]
+        self.need: Sequence[Need]
+        self.kind: Sequence[int]
+        self.shared: Sequence[bool]
+        self.name: Sequence[str]
+        self.moved: Sequence[int]
+        self.source: Sequence[str]
+        self.destination: Sequence[str]
+        self.coords: Sequence[Coords]
+        for name, column in zip(Row._fields, columns, strict=True):
+            setattr(self, name, column)
+        self.by_lane = by_lane
+        self.sets = [0] * len(rows)
+        self.key: dict[int, Hashable] = {}
+        self.cores: dict[int, tuple[int, ...]] = {}
+        self.macs = 0
+        for need in self.need:
+            for lane, number in need.items():
+                self.sets[by_lane[lane][number]] += 1
+
+    def __len__(self) -> int:
+        """Entries."""
+        return len(self.sets)
+
+    @property
+    def has_flags(self) -> bool:
+        """Whether the program names other cores by flags."""
+        return FLAG_SET in self.kind or FLAG_WAIT in self.kind
+
+
+class Compiler:
+    """Turns instructions into a Program; costs are looked up by signature."""
+
+    def __init__(
+        self, target: Target, lanes: Lanes, dropped: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
+        """Compile for a core with these lanes."""
+        self._target = target
+        self._lanes = lanes
+        self._dropped = dropped
+        self._costs: dict[Hashable, Cost] = {}
+        self._lane_of: dict[tuple[str, int], int] = {}
+
+    def compile(self, instructions: Iterable[Instruction]) -> Program:
+        """The columns of a program.
+
+        Raises:
+            ProgramError: an instruction asks for an engine, a path or a rate that the machine does not have.
+        """
+        hazards = HazardTracker(len(self._lanes.names), self._dropped)
+        by_lane: list[list[int]] = [[] for _ in self._lanes.names]
+        rows: list[Row] = []
+        named: list[tuple[int, Instruction]] = []
+        macs = 0
+        for index, instruction in enumerate(instructions):
+            lane = self._lane(instruction.queue, instruction.channel)
+            number = len(by_lane[lane])
+            by_lane[lane].append(index)
+            if instruction.kind != OPERATION:
+                named.append((index, instruction))
+            if instruction.kind == BARRIER:
+                hazards.forget_shared()
+            macs += instruction.macs
+            rows.append(self._row(instruction, lane, number, hazards))
+        program = Program(rows, by_lane)
+        program.macs = macs
+        for index, instruction in named:
+            _name(program, index, instruction)
+        return program
+
+    def _row(self, instruction: Instruction, lane: int, number: int, hazards: HazardTracker) -> Row:
+        reads, writes = instruction.reads, instruction.writes
+        need = hazards.add(lane, number, reads, writes) if reads or writes else NO_NEED
+        source = destination = ""
+        if instruction.moved:
+            source, destination = reads[0].buffer.memory, writes[0].buffer.memory
+        shared = False
+        for view in reads:
+            shared = shared or view.buffer.shared
+        for view in writes:
+            shared = shared or view.buffer.shared
+        return Row(
+            lane,
+            number,
+            self._cost(instruction),
+            need or NO_NEED,
+            instruction.kind,
+            shared,
+            instruction.name,
+            instruction.moved,
+            source,
+            destination,
+            instruction.coords,
+        )
+
+    def _lane(self, kind: str, channel: int) -> int:
+        found = self._lane_of.get((kind, channel))
+        if found is None:
+            found = self._lane_of[kind, channel] = self._lanes.of(kind, channel)
+        return found
+
+    def _cost(self, instruction: Instruction) -> Cost:
+        signature = instruction.signature()
+        cost = self._costs.get(signature)
+        if cost is None:
+            cost = self._costs[signature] = instruction.cost(self._target)
+        return cost
+
+
+def _name(program: Program, index: int, instruction: Instruction) -> None:
+    """Note the barrier or flag of an entry."""
+    if isinstance(instruction, Barrier):
+        program.key[index] = instruction.key
+        if instruction.cores is not None:
+            program.cores[index] = instruction.cores
+    elif isinstance(instruction, FlagSet):
+        program.key[index] = instruction.flag
