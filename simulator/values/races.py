@@ -81,6 +81,8 @@ class RaceCheck:
         meeting = self._barriers.get((which, turn))
         if meeting is None:
             meeting = self._barriers[which, turn] = {}
+            if barrier.cores is None:
+                self._history.clear()  # what every core has done lies before whatever comes now
             for member in barrier.cores if barrier.cores is not None else tuple(self._timings):
                 _join(meeting, self._after[member])
                 for (owner, _), clock in self._lanes.items():
