@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import gc
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +48,18 @@ class Checks:
     def by_instruction(self) -> bool:
         """Whether every instruction is executed by itself."""
         return self.values == "instructions" or self.dma != "modelled" or self.races or bool(self.dropped)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python's cycle collector pauses: a launch makes many small objects, and no cycles among them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Machine:
@@ -117,6 +131,10 @@ class Machine:
             DeadlockError: its programs wait for each other.
             RaceError: the race check found one.
         """
+        with _without_collector():
+            return self._launch(kernel)
+
+    def _launch(self, kernel: Kernel) -> LaunchRecord:
         members = self._members(kernel)
         cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
         active = [cores[index] for group in members for index in group]
@@ -165,8 +183,7 @@ class Machine:
         if not (self.numerics or self.checks.races):
             return
         if isinstance(kernel, HasValues) and not self.checks.by_instruction:
-            macs = sum(c.program.macs * len(c.cores) for c in classes)
-            execute_in_order({i: kernel.values(cores[i]) for c in classes for i in c.cores}, macs)
+            execute_in_order({i: kernel.values(cores[i]) for c in classes for i in sorted(c.cores)})
             return
         states = {core.index: core for core in self._model.cores}
         timings = {

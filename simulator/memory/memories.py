@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from threading import Lock
 
 import numpy as np
 
@@ -12,9 +11,6 @@ from simulator.errors import BoundsError, CapacityError
 from simulator.memory.ranges import Range, collapse
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
-
-_FIRST_TOUCH = Lock()
-"""Cores that are executed beside each other may touch a shared buffer first at the same time."""
 
 
 @lru_cache(maxsize=4096)
@@ -89,9 +85,7 @@ class Buffer:
     def numbers(self) -> Array:
         """The numbers; a buffer that was never written holds NaN."""
         if self.data is None:
-            with _FIRST_TOUCH:
-                if self.data is None:
-                    self.data = poisoned(self.size, self.dtype).reshape(self.shape)
+            self.data = poisoned(self.size, self.dtype).reshape(self.shape)
         return self.data
 
     def reshaped(self, shape: tuple[int, ...]) -> Buffer:
