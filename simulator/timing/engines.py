@@ -134,11 +134,13 @@ class CoreState:
         "blocked",
         "end",
         "flow",
+        "gate",
         "index",
         "issued",
         "lanes",
         "model",
         "open_shared",
+        "opener",
         "outstanding",
         "pc",
         "program",
@@ -151,6 +153,7 @@ class CoreState:
         "waited_reason",
         "waited_row",
         "weight",
+        "worked",
     )
 
     def __init__(self, model: LaunchModel, index: int, weight: int, program: Program, lanes: Lanes) -> None:
@@ -167,7 +170,7 @@ class CoreState:
         self.waited_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size
         self.pc = self.outstanding = self.open_shared = self._set_cycles = self.since = 0
-        self.blocked = self.arrived = -1
+        self.blocked = self.worked = self.arrived = self.opener = self.gate = -1
         self.stalled: Lane | None = None
         self.touched = False
         self._alarm = Alarm(model.env, self._on_issue, ISSUES)
@@ -345,6 +348,8 @@ class CoreState:
                 reason, row = DEPENDENCY, of
         if lane.previous >= 0 and lane.free_since > max(issued, landed):
             reason, row = ENGINE, lane.previous
+        if reason == ISSUE and self.gate > self.worked and self.end[self.gate] >= lane.free_since:
+            reason, row = BARRIER_WAIT, self.gate
         if self.program.kind[entry] == FLAG_WAIT and now > max(issued, lane.free_since):
             reason, row = FLAG, -1
         self.waited_reason[entry], self.waited_row[entry] = reason, row
@@ -359,19 +364,28 @@ class CoreState:
         if program.shared[entry]:
             self.open_shared -= 1
             if self.arrived >= 0 and not self.open_shared:
+                self.opener = entry
                 self.model.arrive(self, self.arrived, now)
         self.start_what_can(now)
         if self.blocked == entry:
-            self.blocked = -1
+            self.blocked, self.worked = -1, entry
             self.fetch(now)
 
-    def release(self, now: int, arrived: int, latest: int) -> None:
-        """The barrier opens: the core was there at `arrived`, the last one at `latest`."""
+    def release(self, now: int, arrived: int, latest: int, *, last: bool) -> None:
+        """The barrier opens: the core was there at `arrived`, the last one at `latest`.
+
+        The core that came last waited for the copy that held it; the others waited for that core.
+        """
         entry, self.arrived = self.arrived, -1
         self.ready[entry], self.start[entry] = arrived, latest
         self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.lanes[SCALAR].done += 1
-        self.waited_reason[entry] = BARRIER_WAIT
+        self.gate = entry
+        late = last and self.opener >= 0
+        self.waited_reason[entry], self.waited_row[entry] = (
+            (DEPENDENCY, self.opener) if late else (BARRIER_WAIT, -1)
+        )
+        self.opener = -1
         self.pc = entry + 1
         self.fetch(now)
 

@@ -190,8 +190,10 @@ class LaunchModel:
         last = next(core for core, _ in gathering.entries if core.index == gathering.last_core)
         blame = (gathering.last_core, last.arrived)
         for core, arrived in gathering.entries:
-            self.blame[core.index, core.arrived] = blame
-            core.release(now, arrived, gathering.latest)
+            entry = core.arrived
+            core.release(now, arrived, gathering.latest, last=core is last)
+            if core.waited_row[entry] < 0:
+                self.blame[core.index, entry] = blame
 
     def flag_is_up(self, key: Hashable, core: CoreState) -> bool:
         """Whether a flag was set; if not, the core is looked at when it is."""

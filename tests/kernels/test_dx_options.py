@@ -150,6 +150,7 @@ def test_any_tiling_of_any_shape(shape: ConvShape, data: st.DataObject) -> None:
         "rows": draw(st.integers(1, 9)),
         "cols": draw(st.integers(1, 9)),
         "images": 1,
+        "channels": draw(st.integers(1, 20)),
         "k": draw(st.integers(1, 9)),
         "positions": draw(st.integers(1, 40)),
         "block_channels": draw(st.integers(1, 9)),

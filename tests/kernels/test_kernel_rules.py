@@ -84,14 +84,14 @@ def machine_and_operands(
     geometry = Geometry.of(SHAPE)
     machine.launch(Reorder(geometry, operands.w, operands.tap_major))
     tensors = DxTensors(operands.dy, operands.tap_major, operands.dx)
-    return machine, operands, ConvDx(geometry, chosen, tensors, kind), made
+    return machine, operands, ConvDx(geometry, chosen, tensors, kind, 2), made
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tiles_of_one_class_may_change_places(seed: int) -> None:
     """Panels, blocks and chunks in another order, each within its class, give the same bits on integer data."""
     machine, operands, kernel, made = machine_and_operands(TILING)
-    other = Shuffled(kernel.geometry, kernel.tiling, kernel.tensors, kernel.operand)
+    other = Shuffled(kernel.geometry, kernel.tiling, kernel.tensors, kernel.operand, 2)
     other.seed = seed
     assert [w.panel for w in other.work(0, 2)] != [w.panel for w in kernel.work(0, 2)]
     machine.launch(other)

@@ -18,7 +18,7 @@ from math import prod
 from kernels.dsp.dx.geometry import Geometry, Panel, pieces
 from kernels.dsp.dx.panels import PanelPlan, planner
 from kernels.dsp.dx.program import DxProgram
-from kernels.dsp.dx.shares import cooperative, panels
+from kernels.dsp.dx.shares import in_step, panels
 from kernels.dsp.dx.tiling import DxTiling
 from kernels.errors import TilingError
 from simulator.instructions import Instruction
@@ -59,10 +59,11 @@ class ConvDx:
         tiling: DxTiling,
         tensors: DxTensors,
         operand: DType,
+        cores: int,
         *,
         accumulate: bool = False,
     ) -> None:
-        """A kernel for these tensors; with `accumulate` dx is added to, else written."""
+        """A kernel for these tensors on so many cores; with `accumulate` dx is added to, else written."""
         self.geometry = geometry
         self.tiling = tiling
         self.tensors = tensors
@@ -70,7 +71,7 @@ class ConvDx:
         self.sum_type = dtype(tiling.fp16_accumulate if operand.name == "fp16" else "fp32")
         self.rate = operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
         self.accumulate = accumulate
-        self.together = cooperative(geometry, tiling)
+        self.together = tiling.dy_in_gsm and in_step(geometry, tiling.split, tiling.channels, cores)
         self._planner = planner(geometry, tiling)
         self._work: dict[tuple[int, int], tuple[Work, ...]] = {}
 

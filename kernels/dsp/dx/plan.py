@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, panel_work
 from kernels.dsp.dx.geometry import Geometry, Panel, dy_hull
-from kernels.dsp.dx.shares import shares
+from kernels.dsp.dx.shares import in_step, shares
 from kernels.dsp.dx.tiling import DxTiling, checked
 from kernels.errors import TilingError
 from simulator.values.numerics import DType
@@ -327,7 +327,7 @@ def _placements(
         if (resident if weights == "am" else block) > room:
             continue
         gsm = memory["gsm"].size_bytes - (everything if weights == "gsm" else 0) - 4096
-        owners = 1 if split == "channels" and g.groups == 1 else setting.cores
+        owners = 1 if in_step(g, split, size.channels, setting.cores) else setting.cores
         for in_gsm in [probe.dy_in_gsm] if "gsm_holds" in given else (True, False):
             for buffers in ([probe.dy_buffers] if "dy_buffers" in given else (2, 1)) if in_gsm else (1,):
                 if gsm >= 0 and (not in_gsm or _hull_bytes(setting, size) * owners * buffers <= gsm):

@@ -39,6 +39,7 @@ class DxProgram:
         self.geometry = kernel.geometry
         self.tiling = kernel.tiling
         self.mine = kernel.work(core.rank, core.count)
+        self.panels_ahead = min(self.tiling.ahead, self.tiling.dy_buffers - 1)
         self.resident = kernel.resident(self.mine)
         self.columns = Columns(kernel.sum_type, kernel.rate, kernel.tiling, kernel.tensors.workspace)
 
@@ -63,7 +64,7 @@ class DxProgram:
             enter=self._begin_panel,
             store=self._store_panel,
             fence=self.kernel.together,
-            ahead=min(t.ahead, t.dy_buffers - 1),
+            ahead=self.panels_ahead,
         )
         blocks = Loop(
             lambda up: up.tile.plan.blocks if up else (),
@@ -96,8 +97,6 @@ class DxProgram:
         panel, frame = work.panel, work.plan.frame
         if not self.tiling.dy_in_gsm or frame is None:
             return
-        if self.kernel.together and self.tiling.dy_buffers == 1 and step.ordinal:
-            yield Barrier(REUSE)
         local, dy = self.core.rings["dy_panel"][step.ordinal], self.kernel.tensors.dy
         coords, channel = work.origin + NO_PRODUCT, panel.g * self.geometry.cog
         od, oh, ow = work.plan.corner
@@ -133,7 +132,7 @@ class DxProgram:
         """Meet the other cores where dy was loaded together; start dx at zero or at what it holds."""
         panel = step.tile.panel
         coords, kernel = step.tile.origin + NO_PRODUCT, self.kernel
-        if kernel.together:
+        if kernel.together and (step.ordinal == 0 or not self.panels_ahead):
             yield Barrier(PANEL)
         total = self._dx(panel, step.ordinal)
         if not kernel.accumulate:
@@ -162,6 +161,9 @@ class DxProgram:
         if "dx_out" in self.core.rings:
             local = self.core.rings["dx_out"][step.ordinal]
             yield Cast(local.dense(source.shape), source, coords=coords)
+        if self.kernel.together and not step.last:
+            # Before the store, so that nobody waits for it: the cores have done with this panel's dy.
+            yield Barrier(REUSE)
         yield from store_box(
             self.kernel.tensors.dx, *self._dx_box(panel), local, channel=STORE, coords=coords, name="store_dx"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 from kernels.dsp.dx.geometry import Geometry, Panel, pieces
@@ -83,6 +84,10 @@ def panels(geometry: Geometry, tiling: DxTiling, rank: int, count: int) -> list[
     return found
 
 
-def cooperative(geometry: Geometry, tiling: DxTiling) -> bool:
-    """Whether all cores walk the same outputs in step, so that one panel of dy in GSM serves them all."""
-    return tiling.split == "channels" and geometry.groups == 1 and tiling.dy_in_gsm
+@lru_cache(maxsize=4096)
+def in_step(geometry: Geometry, split: str, channels: int, count: int) -> bool:
+    """Whether all cores walk the same outputs as often, so that one panel of dy in GSM can serve them all."""
+    if split != "channels" or geometry.groups > 1:
+        return False
+    every = (share for rank in range(count) for share in shares(geometry, split, rank, count))
+    return len({len(pieces(share.channels[1], channels)) for share in every}) <= 1

@@ -192,3 +192,23 @@ def test_a_wait_for_a_flag_names_the_flag() -> None:
         (1, "set_flag", "issue", -1),
     ]
     assert trace.timeline(0) == [(21, 31, "DMA0", "wait_flag"), (31, 46, "DMA0", "load")]
+
+
+def test_what_follows_a_barrier_leads_back_to_what_held_it() -> None:
+    """Each core's fill waited for its barrier, core 0's barrier for core 1's, and that one for core 1's store."""
+    bench = Bench(2)
+    y = bench.tensor("y", 25)
+
+    def program(core: Core) -> Iterator[Instruction]:
+        if core.index == 1:
+            yield store(y.box((0,), (25,)), all_of(core, "a"))
+        yield Barrier()
+        yield fill(core, "a", 5)
+
+    assert waits(bench.run(program, *BUFFERS)) == [
+        (0, "barrier", "barrier", 3),
+        (0, "fill", "barrier", 0),
+        (1, "store", "issue", -1),
+        (1, "barrier", "dependency", 2),
+        (1, "fill", "barrier", 3),
+    ]
