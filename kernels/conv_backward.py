@@ -17,7 +17,7 @@ from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
-from simulator.values.numerics import Array
+from simulator.values.numerics import Array, DType
 from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
@@ -74,15 +74,19 @@ def conv_backward(
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
-    Raises:
-        ShapeError, OperandError, TilingError, TargetError, CapacityError: an argument is refused.
+    Raises a TilesimError where an argument is refused.
     """
-    call = _Call(resolved_target(target), tuple(grads), layout, numerics)
+    call = _Call(resolved_target(target), chosen_grads(grads), layout, numerics)
     arrays = call.arrays({"dy": dy, "w": w, "x": x})
-    if shape is None:
-        sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
-        taps = {"stride": stride, "padding": padding, "dilation": dilation}
-        shape = _resolve(arrays, **sizes, **taps, groups=groups, transposed=transposed)
+    sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
+    taps = {
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "groups": groups,
+        "transposed": transposed,
+    }
+    shape = resolved_shape(arrays, shape, {**sizes, **taps})
     call.check(shape, arrays)
     return _run_dx(call, shape, arrays, cores, dtype, tiling or {}, checks)
 
@@ -104,7 +108,11 @@ class _Call:
 
     def channel_first(self, name: str, value: npt.ArrayLike) -> Array:
         """An operand as a channel-first array."""
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise OperandError("not an array", argument=name, got=str(error)) from None
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
             raise OperandError(
                 "an operand that is not of a floating type",
@@ -151,15 +159,53 @@ class _Call:
                 )
 
 
-def _resolve(arrays: Mapping[str, Array], **geometry: Any) -> ConvShape:
-    """The geometry that the arrays' shapes imply."""
+def chosen_grads(grads: object) -> tuple[str, ...]:
+    """The gradients asked for: a name, or several different ones.
+
+    Raises:
+        OperandError: they are no names, or one comes twice.
+    """
+    names = (grads,) if isinstance(grads, str) else grads
+    if not isinstance(names, Sequence | set | frozenset) or not all(isinstance(n, str) for n in names):
+        raise OperandError("gradients that are no names", argument="grads", got=repr(grads), limit="dx")
+    if len(set(names)) != len(tuple(names)):
+        raise OperandError("a gradient comes twice", argument="grads", got=", ".join(names))
+    return tuple(names)
+
+
+DEFAULTS = {
+    "input_size": None,
+    "weight_size": None,
+    "output_padding": 0,
+    "stride": 1,
+    "padding": 0,
+    "dilation": 1,
+    "groups": 1,
+    "transposed": False,
+}
+"""What the arguments of the geometry are where they are not given."""
+
+
+def resolved_shape(
+    arrays: Mapping[str, Array], shape: ConvShape | None, given: Mapping[str, Any]
+) -> ConvShape:
+    """The geometry that was given, or that the arrays' shapes imply.
+
+    Raises:
+        ShapeError: there are two geometries, or none.
+    """
+    if shape is not None:
+        twice = [name for name, default in DEFAULTS.items() if given[name] != default]
+        if twice:
+            raise ShapeError("two geometries", argument=twice[0], got=f"shape and {', '.join(twice)}")
+        return shape
     if "dy" not in arrays:
         raise OperandError(
             "an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False"
         )
     w, x = arrays.get("w"), arrays.get("x")
     shapes = (None if w is None else w.shape, None if x is None else x.shape)
-    return ConvShape.resolve(arrays["dy"].shape, *shapes, **geometry)
+    return ConvShape.resolve(arrays["dy"].shape, *shapes, **given)
 
 
 def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: bool = False) -> None:
@@ -169,11 +215,20 @@ def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: boo
         CapacityError: a memory is too small.
     """
     kind = named(dtype)
+    require_ddr(shape, target, kind)
+    elements = sum(prod(dims) for dims in (shape.dy_shape, shape.w_shape, shape.x_shape))
+    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)))
+
+
+def require_ddr(shape: ConvShape, target: Target, kind: DType) -> None:
+    """Refuse tensors that do not fit the target's DDR, before a tiling is chosen for them.
+
+    Raises:
+        CapacityError: DDR is too small.
+    """
     machine = Machine(target, (0,), numerics=False)
     for name, dims in (("dy", shape.dy_shape), ("w", shape.w_shape), ("dx", shape.x_shape)):
         machine.tensor(name, dims, kind)
-    elements = sum(prod(dims) for dims in (shape.dy_shape, shape.w_shape, shape.x_shape))
-    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)))
 
 
 def _run_dx(
@@ -189,6 +244,7 @@ def _run_dx(
     chip, operands_given = call.target, {n: a for n, a in arrays.items() if n in ("dy", "w")}
     operand = named(chosen_dtype(chip, dtype, operands_given))
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
+    require_ddr(shape, chip, operand)
     tiling = dx_tiling(shape, operand, machine, given)
     operands = allocate_dx(shape, operand, machine, tiling)
     if machine.numerics:

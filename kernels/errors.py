@@ -1,6 +1,10 @@
 """Errors of the kernels: a geometry, a tiling or an operand that cannot be."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from typing import ClassVar
+
+from pydantic import ValidationError
 
 from targets.errors import TilesimError
 
@@ -72,3 +76,17 @@ class OperandError(TilesimError):
     ) -> None:
         self.argument = argument
         super().__init__(what, where=where, got=got, limit=limit, remedy=remedy)
+
+
+def unusable_tiling(error: ValidationError, fields: Collection[str]) -> TilingError:
+    """The refusal of the first field that a tiling's own checks did not take."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] != "extra_forbidden":
+        what = "a field of the tiling is not usable"
+        return TilingError(what, field=name, where=name, got=repr(first["input"]), limit=first["msg"])
+    near = get_close_matches(name, fields, 1)
+    remedy = f"did you mean {near[0]}?" if near else ""
+    return TilingError(
+        "unknown field of the tiling", field=name, where=name, limit=", ".join(fields), remedy=remedy
+    )

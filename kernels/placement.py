@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from kernels.errors import OperandError
 from simulator.values.numerics import Array, dtype, name_of
 from targets.loader import load_target
@@ -28,7 +30,7 @@ def chosen_cores(target: Target, cores: int | Sequence[int] | None) -> tuple[int
     limit = f"1 to {target.groups}"
     if cores is None:
         return tuple(range(target.groups))
-    if isinstance(cores, int) and not isinstance(cores, bool):
+    if isinstance(cores, int | np.integer) and not isinstance(cores, bool):
         if not 1 <= cores <= target.groups:
             raise OperandError(
                 "a number of cores that the target does not have",
@@ -37,12 +39,12 @@ def chosen_cores(target: Target, cores: int | Sequence[int] | None) -> tuple[int
                 got=cores,
                 limit=limit,
             )
-        return tuple(range(cores))
-    if isinstance(cores, int | str) or not all(isinstance(c, int) for c in cores):
+        return tuple(range(int(cores)))
+    if not isinstance(cores, Sequence | range) or not all(isinstance(c, int | np.integer) for c in cores):
         raise OperandError(
             "cores that are no number and no list", argument="cores", got=repr(cores), limit=limit
         )
-    listed = tuple(cores)
+    listed = tuple(int(c) for c in cores)
     if not listed or len(set(listed)) != len(listed) or not all(0 <= c < target.groups for c in listed):
         raise OperandError(
             "cores that the target does not have",

@@ -127,7 +127,14 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
+NEEDED = ("operator", "target", "cores", "dtype", "shape", "tiling", "cycles", "time_us", "launches", "trace")
+"""Keys without which nothing can be shown."""
+
+
 def _check_format(record: Mapping[str, Any], path: Path) -> None:
+    missing = [key for key in NEEDED if key not in record]
+    if missing:
+        raise RunFileError("the saved run is damaged", where=str(path), got=f"no {', '.join(missing)}")
     version = record.get("format_version")
     if not isinstance(version, int):
         raise RunFileError("the saved run is damaged", where=str(path), got=f"format_version {version!r}")

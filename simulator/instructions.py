@@ -237,9 +237,10 @@ Parts = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...]], ...]
 
 def add_parts(out: Array, source: Array, parts: Parts, axes: tuple[int, ...] | None) -> None:
     """out[target] += source[origin] for each pair, the axes of the source reordered."""
-    for target, origin in parts:
-        term, place = source[origin], out[target]
-        np.add(place, term if axes is None else term.transpose(axes), out=place)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for target, origin in parts:
+            term, place = source[origin], out[target]
+            np.add(place, term if axes is None else term.transpose(axes), out=place)
 
 
 class MatmulInto(Matmul):

@@ -99,7 +99,7 @@ def amount(count: float, unit: str = "") -> str:
 def _work(useful: int, executed: int) -> str:
     if not executed:
         return ""
-    return f"{amount(useful)} useful MACs, {amount(executed)} executed ({percent(useful / executed)} useful)"
+    return f"{amount(useful)} MACs of the formula, taps in the padding included; {amount(executed)} executed"
 
 
 def speed(achieved: float, peak: float) -> str:
@@ -123,6 +123,8 @@ def cores_line(active: int, asked: int, balance: Balance | None) -> str:
     line = f"{active} of {asked} active"
     if balance is None or asked == 1:
         return line
+    if percent(balance.least) == percent(balance.most):
+        return f"{line}; {balance.engine} busy {percent(balance.mean)} on each"
     return (
         f"{line}; {balance.engine} busy {percent(balance.least)} (core {balance.least_core}) to "
         f"{percent(balance.most)} (core {balance.most_core}), mean {percent(balance.mean)}"

@@ -371,17 +371,17 @@ class CoreState:
             self.blocked, self.worked = -1, entry
             self.fetch(now)
 
-    def release(self, now: int, arrived: int, latest: int, *, last: bool) -> None:
+    def release(self, now: int, arrived: int, latest: int) -> None:
         """The barrier opens: the core was there at `arrived`, the last one at `latest`.
 
-        The core that came last waited for the copy that held it; the others waited for that core.
+        A core that came last waited for the copy that held it; the others waited for the first of those.
         """
         entry, self.arrived = self.arrived, -1
         self.ready[entry], self.start[entry] = arrived, latest
         self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.lanes[SCALAR].done += 1
         self.gate = entry
-        late = last and self.opener >= 0
+        late = arrived == latest and self.opener >= 0
         self.waited_reason[entry], self.waited_row[entry] = (
             (DEPENDENCY, self.opener) if late else (BARRIER_WAIT, -1)
         )

@@ -191,7 +191,7 @@ class LaunchModel:
         blame = (gathering.last_core, last.arrived)
         for core, arrived in gathering.entries:
             entry = core.arrived
-            core.release(now, arrived, gathering.latest, last=core is last)
+            core.release(now, arrived, gathering.latest)
             if core.waited_row[entry] < 0:
                 self.blame[core.index, entry] = blame
 

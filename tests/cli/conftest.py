@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tilesim.cli.run
+from simulator.results.run import FORMAT
 from tilesim.cli.main import app
 
 RECORD: dict[str, Any] = {
@@ -39,7 +40,8 @@ class StandInRun:
     def save(self, directory: Path) -> None:
         """Write what a report would look for."""
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "run.json").write_text(json.dumps(self.record), encoding="utf-8")
+        record = {"format": FORMAT, **self.record}
+        (directory / "run.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 @dataclass

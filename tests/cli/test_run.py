@@ -99,8 +99,19 @@ def test_out_keeps_the_run_and_may_be_used_again(cli: Cli, operator: StandIn, tm
     """A directory that holds a run, and nothing else, is written again."""
     out = tmp_path / "new" / "run"
     assert cli.run("--out", str(out)).exit_code == 0
-    assert json.loads((out / "run.json").read_text(encoding="utf-8")) == operator.run.record
+    assert json.loads((out / "run.json").read_text(encoding="utf-8")).items() >= operator.run.record.items()
+    (out / "report.md").write_text("of the run before", encoding="utf-8")
     assert cli.run("--out", str(out)).exit_code == 0
+    assert not (out / "report.md").exists()
+
+
+@pytest.mark.usefixtures("operator")
+def test_out_refuses_a_record_that_is_not_ours(cli: Cli, tmp_path: Path) -> None:
+    """A run.json of another program is left alone."""
+    (tmp_path / "run.json").write_text('{"mine": 1}', encoding="utf-8")
+    line = cli.refuse_run("--out", str(tmp_path))
+    assert "did not write" in line
+    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8")) == {"mine": 1}
 
 
 @pytest.mark.usefixtures("operator")
@@ -140,7 +151,7 @@ def test_out_refuses_a_file(cli: Cli, tmp_path: Path) -> None:
         (["--cores", "many"], "--cores"),
         (["--cores", "2", "--core-mask", "0b11"], "give one of them"),
         (["--core-mask", "0b0"], "--core-mask"),
-        (["--core-mask", "cores"], "such as 0b1111"),
+        (["--core-mask", "cores"], "write it as 0b1111"),
         (["--grads", "dy"], "dx"),
         (["--grads", "dx,"], "an empty name"),
         (["--tile", "column"], "--tile key=value"),

@@ -9,27 +9,24 @@ from kernels.reference.checking import random_operands  # noqa: F401  # imported
 from simulator.errors import CapacityError
 from targets.loader import load_target
 from tests.case_table import Case, load_cases
-from tests.kernels.sweep import check_integers, check_random, plain_cases, sample
+from tests.kernels.rows import check_row
+from tests.kernels.sweep import plain_cases, sample
 
 SAMPLE = sample(60, 1.5e8)
 
 
-@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
-def test_sample(case: Case, dtype: str) -> None:
-    """A fixed sample of rows: integers exactly, random data within the bound."""
-    check_integers(case.shape, dtype)
-    check_random(case.shape, dtype)
+def test_sample(case: Case) -> None:
+    """A fixed sample of rows, in both data types: integers exactly, random data within the bound."""
+    check_row(case.shape)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 @pytest.mark.parametrize("case", plain_cases(), ids=lambda case: case.id)
-def test_every_row(case: Case, dtype: str) -> None:
-    """Every row: integers exactly, random data within the bound."""
-    check_integers(case.shape, dtype)
-    check_random(case.shape, dtype)
+def test_every_row(case: Case) -> None:
+    """Every row, in both data types: integers exactly, random data within the bound."""
+    check_row(case.shape)
 
 
 def test_gigabytes_are_refused_before_they_are_made() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from kernels.operators import OPERATORS, Operator
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import parse_gemm, parse_shape
+from simulator.results.run import FORMAT
 from tilesim.cli.errors import ArgumentError
 
 RUN_FILES = frozenset(
@@ -65,7 +67,7 @@ def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:
 
 
 def parse_core_mask(text: str | None) -> int | None:
-    """Return the mask of a text such as `0b1111`, `0xf` or `15`; None if there is no text.
+    """Return the mask of a text such as `0b1111` or `0xf`; None if there is no text.
 
     Raises:
         ArgumentError: it is no number, or it names no core.
@@ -73,11 +75,13 @@ def parse_core_mask(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        mask = int(text, 0)
+        mask = int(text, 0) if text[:2].lower() in ("0b", "0x") else 0  # 11 could be meant as bits
     except ValueError:
         mask = 0
     if mask <= 0:
-        raise ArgumentError(what="not a core mask", where="--core-mask", got=text, remedy="such as 0b1111")
+        raise ArgumentError(
+            what="not a core mask", where="--core-mask", got=text, remedy="write it as 0b1111 or 0xf"
+        )
     return mask
 
 
@@ -137,6 +141,13 @@ def check_directory(directory: Path) -> None:
 
 def _check_holds_a_run(directory: Path) -> None:
     names = {path.name for path in directory.iterdir()}
+    if "run.json" in names and not is_run(directory):
+        raise ArgumentError(
+            what="a run.json that tilesim did not write",
+            where="--out",
+            got=str(directory),
+            remedy="give a new or an empty directory",
+        )
     strangers = sorted(names - RUN_FILES)
     if strangers or (names and "run.json" not in names):
         raise ArgumentError(
@@ -145,3 +156,18 @@ def _check_holds_a_run(directory: Path) -> None:
             got=f"{directory} with {(strangers or sorted(names))[0]}",
             remedy="give a new or an empty directory",
         )
+
+
+def is_run(directory: Path) -> bool:
+    """Whether the directory's run.json is one that tilesim wrote."""
+    try:
+        record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and record.get("format") == FORMAT
+
+
+def remove_report(directory: Path) -> None:
+    """Remove the report of the run that stood here before: it would be taken for that of the new one."""
+    for name in RUN_FILES - {"run.json", "trace.parquet"}:
+        (directory / name).unlink(missing_ok=True)

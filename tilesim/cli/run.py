@@ -18,6 +18,7 @@ from tilesim.cli.arguments import (
     parse_grads,
     parse_pairs,
     parse_value,
+    remove_report,
     shape_of,
 )
 from tilesim.cli.errors import FAULT, ArgumentError, say
@@ -95,6 +96,7 @@ def _keep(result: Run, out: Path | None, *, report: bool) -> Path | None:
     """Save the run, write its report if wanted, and return the report's page."""
     if out is None:
         return None
+    remove_report(out)
     result.save(out)
     if not report:
         return None

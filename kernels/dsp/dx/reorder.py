@@ -34,8 +34,8 @@ class Reorder:
 
     @staticmethod
     def needed(geometry: Geometry) -> bool:
-        """Whether the two layouts differ in memory."""
-        return geometry.taps > 1 and geometry.cig > 1 and geometry.cout > 0
+        """Whether the two layouts differ in memory, and somebody reads the weights."""
+        return geometry.taps > 1 and geometry.cig > 1 and geometry.cout > 0 and geometry.n > 0
 
     def tiles(self, rank: int, count: int) -> Sequence[Piece]:
         """The pieces of a core: whole output channels, or parts of one that is too long."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernels.errors import TilingError
+from kernels.errors import TilingError, unusable_tiling
 
 Split = Literal["batch", "rows", "channels"]
 
@@ -74,11 +74,7 @@ def checked(values: Mapping[str, object]) -> DxTiling:
     try:
         tiling = DxTiling.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise TilingError(
-            "a field of the tiling is not usable", field=name, got=repr(first["input"]), limit=first["msg"]
-        ) from None
+        raise unusable_tiling(error, DxTiling.model_fields) from None
     if (tiling.weights == "gsm") != tiling.w_in_gsm:
         raise TilingError(
             "two fields of the tiling contradict each other",

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernels.dsp.dx.geometry import pieces
-from kernels.errors import TilingError
+from kernels.errors import unusable_tiling
 from simulator.values.numerics import DType, dtype
 from targets.schema import MatmulSpec, Target
 
@@ -158,7 +158,4 @@ def checked(values: Mapping[str, object]) -> GemmTiling:
     try:
         return GemmTiling.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        what = "a field of the tiling is not usable"
-        raise TilingError(what, field=name, got=repr(first["input"]), limit=first["msg"]) from None
+        raise unusable_tiling(error, GemmTiling.model_fields) from None

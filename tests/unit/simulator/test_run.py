@@ -23,7 +23,7 @@ conv_backward on small (a small DSP), 2 of 4 cores, fp32
   shape      n=1 cin=16 kernel=3x3
   tiling     rows=4 order=n,h column=blocks
   time       100 cycles = 0.10 us at 1000 MHz
-  work       1.8 k useful MACs, 2 k executed (90 % useful)
+  work       1.8 k MACs of the formula, taps in the padding included; 2 k executed
   speed      36.0 of 384.0 GFLOP/s (9.4 % of the peak)
   bound      DMA is busy 24 % of the time; VPU is busy 20 % and loses most to having no work (50 %)
   busy       SCALAR 0.5 %, VPU 20 %, DMA 24 %

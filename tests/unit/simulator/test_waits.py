@@ -132,7 +132,10 @@ def test_a_barrier_names_the_last_to_come() -> None:
 
 
 def test_of_cores_that_come_at_once_a_barrier_names_the_first() -> None:
-    """Core 1's store ends at 16, and in the same cycle, after the ends, core 0 issues its barrier: 15 + 1."""
+    """Core 1's store ends at 16, and in the same cycle, after the ends, core 0 issues its barrier: 15 + 1.
+
+    Core 0's barrier names itself, the first; core 1's names the store that held it.
+    """
     bench = Bench(2)
     y = bench.tensor("y", 25)
 
@@ -145,7 +148,7 @@ def test_of_cores_that_come_at_once_a_barrier_names_the_first() -> None:
 
     trace = bench.run(program, *BUFFERS)
     assert trace["start"].tolist() == [1, 16, 1, 16]
-    assert [row for *_, row in waits(trace)] == [-1, 1, -1, 1]
+    assert [row for *_, row in waits(trace)] == [-1, 1, -1, 2]
 
 
 def test_rows_of_a_later_launch_name_rows_of_that_launch() -> None:
