@@ -63,15 +63,15 @@ def estimate(setting: Setting, tiling: DwTiling) -> float:
         mine = most / total
     else:
         running = active(g, tiling.split, setting.cores)
-    counts = [_block(setting, tiling, share, *sizes) for *sizes, _ in blocks]
+    ddr, gsm = target.link_units("ddr", running) / UNIT, target.link_units("gsm", running) / UNIT
+    rate = min(target.port_units("ddr_read") / UNIT, ddr / running)
+    counts = [_block(setting, tiling, share, rate, *sizes) for *sizes, _ in blocks]
     cycles, read, passed, stored = (
         mine * sum(c[i] * b[-1] for c, b in zip(counts, blocks, strict=True)) for i in range(4)
     )
-    ddr, gsm = target.link_units("ddr", running) / UNIT, target.link_units("gsm", running) / UNIT
     write_cost = target.link["ddr"].write_cost
     writing = stored * max(1 / (target.port_units("ddr_write") / UNIT), running * write_cost / ddr)
-    reading = read * max(1 / (target.port_units("ddr_read") / UNIT), running / ddr)
-    return max(cycles, reading, 2 * running * passed / gsm) + writing + _reduction(setting, tiling)
+    return max(cycles, read / rate, 2 * running * passed / gsm) + writing + _reduction(setting, tiling)
 
 
 def _block_kinds(g: Geometry, t: DwTiling) -> list[tuple[int, int, int, int, int]]:
@@ -86,9 +86,9 @@ def _block_kinds(g: Geometry, t: DwTiling) -> list[tuple[int, int, int, int, int
 
 
 def _block(
-    setting: Setting, t: DwTiling, share: tuple[Part, ...], gb: int, kb: int, taps: int, cb: int
+    setting: Setting, t: DwTiling, share: tuple[Part, ...], rate: float, gb: int, kb: int, taps: int, cb: int
 ) -> _Counts:
-    """One block, over all outputs of a core."""
+    """One block, over all outputs of a core; DDR gives it `rate` bytes a cycle."""
     g, target, item = setting.geometry, setting.target, setting.operand.size_bytes
     issue, vector, spec = target.issue, target.vector, target.matmul[setting.rate]
     burst, overhead = target.link["ddr"].burst_bytes, target.link["ddr"].row_overhead_bytes
@@ -107,8 +107,11 @@ def _block(
             core += cuts * (turning + fixed + matmul_cycles(spec, gb, rows, taps * cb, m))
             read += times * cuts * link_bytes(m, gb * rows * item, g.cout * item, burst, overhead)
             passed += times * cuts * gb * rows * m * item
-        cycles += times * core
-        read += times * taps * link_bytes(m, gb * cb * item, g.w.stride * g.cin * item, burst, overhead)
+        rows_of_x = taps * link_bytes(m, gb * cb * item, g.w.stride * g.cin * item, burst, overhead)
+        # What the queue does not hold of the copies before a product has to start before the product can.
+        waits = max(0.0, 1 - target.engine["dma"].queue_depth * sum(cuts for _, cuts in strips) / copies)
+        cycles += times * (core + waits * rows_of_x / rate)
+        read += times * rows_of_x
     wide = item if active(g, t.split, setting.cores) == 1 else 4
     return _Counts(cycles, read, passed, gb * kb * taps * cb * wide)
 
@@ -116,7 +119,7 @@ def _block(
 def _kinds(g: Geometry, share: tuple[Part, ...], k: int) -> dict[tuple[int, int], int]:
     """(outputs, output rows) -> how many chunks of a core are such."""
     found: dict[tuple[int, int], int] = {}
-    for part in share:
+    for part in share if 0 not in (g.n, g.d.out, g.h.out, g.w.out) else ():
         for m, runs, times in chunk_kinds(part.hb, g.w.out, part.nb, k):
             found[m, runs] = found.get((m, runs), 0) + times * g.d.out
     return found

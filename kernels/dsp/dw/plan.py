@@ -127,14 +127,29 @@ def _sums(setting: Setting, given: _Given, sizes: Mapping[str, int]) -> Iterator
     several = min(sizes["groups"], g.groups) > 1
     most = max(1, g.cog) if several else min(sizes["out_channels"], max(1, g.cog))
     for k in given.or_else("k", [min(k, outputs) for k in SUMS]):
+        found = False
         fitting = max(1, STRIP_BYTES // (k * setting.operand.size_bytes))
-        wanted = fitting // kernel_rows * kernel_rows if fitting >= kernel_rows else fitting
-        for rows in given.or_else("rows", [min(most, wanted)]):
+        longest = min(most, fitting)
+        for rows in given.or_else(
+            "rows", [_even(longest, kernel_rows), *_even_parts(most, longest, kernel_rows)]
+        ):
             if fits(setting, sizes, k, rows, given.probe.ahead):
-                tries += 1
                 yield k, rows
+                found = True
+        tries += found
         if tries >= SUM_TRIES:
             return
+
+
+def _even(rows: int, kernel_rows: int) -> int:
+    """A whole number of the micro-kernel's rows, where there are that many."""
+    return rows // kernel_rows * kernel_rows if rows >= kernel_rows else rows
+
+
+def _even_parts(most: int, longest: int, kernel_rows: int) -> list[int]:
+    """A half, a quarter, an eighth of the rows, up to whole kernels: between more products more copies fit."""
+    parts = [ceil(most / cut / kernel_rows) * kernel_rows for cut in (2, 4, 8)]
+    return [rows for rows in parts if rows < longest]
 
 
 def fits(setting: Setting, sizes: Mapping[str, int], k: int, rows: int, ahead: int) -> bool:

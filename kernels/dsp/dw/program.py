@@ -19,8 +19,8 @@ from simulator.vector import Cast, Fill, Permute
 if TYPE_CHECKING:
     from kernels.dsp.dw.kernel import ConvDw
 
-LOAD_DY, LOAD_X, LOAD_MORE_X, PASS = range(4)
-"""DMA channels: strips of dy, rows of x on two of them in turn, strips on their way by GSM and sums."""
+LOAD_DY, LOAD_X, PASS, STORE = range(4)
+"""DMA channels: strips of dy, rows of x, strips on their way by GSM, sums."""
 
 
 class DwProgram:
@@ -91,7 +91,7 @@ class DwProgram:
                 yield Cast(local.dense(source.shape), source, coords=coords)
             place = (slot, block.g * g.cog + block.k + first, block.tap, block.c)
             size = (1, block.gb * rows, block.taps, block.cb)
-            yield from store_box(result, place, size, local, channel=PASS, coords=coords, name="store_dw")
+            yield from store_box(result, place, size, local, channel=STORE, coords=coords, name="store_dw")
 
     # -- columns ---------------------------------------------------------------------------------------------
 
@@ -122,8 +122,7 @@ class DwProgram:
             yield Fill(self.core.rings["columns"][index].dense(size), coords=coords)
         count = len(plan.copies)
         for number in range(part * count // of, (part + 1) * count // of):
-            channel = LOAD_X + number % 2
-            yield self._copy(index, block, turn, plan, plan.copies[number], channel, coords)
+            yield self._copy(index, block, turn, plan, plan.copies[number], coords)
 
     def _copy(
         self,
@@ -132,7 +131,6 @@ class DwProgram:
         turn: Turn,
         plan: TurnPlan,
         copy: TapCopy,
-        channel: int,
         coords: tuple[int, ...],
     ) -> Copy:
         """Rows of x for one tap, into their places in the columns."""
@@ -144,7 +142,7 @@ class DwProgram:
         start = (turn.n + image, plane, row, col, block.g * g.cig + block.c)
         size, steps = (copy.size[0], 1, *copy.size[1:], wide), (1, 1, g.h.stride, g.w.stride, 1)
         source = self.kernel.tensors.x.strided(start, size, steps)
-        return Copy(local, source, channel=channel, coords=coords, name="load_x")
+        return Copy(local, source, channel=LOAD_X, coords=coords, name="load_x")
 
     # -- strips of dy ----------------------------------------------------------------------------------------
 
