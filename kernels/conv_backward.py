@@ -162,9 +162,9 @@ class _Call:
 
 
 def _allowed(given: Mapping[str, npt.ArrayLike | None]) -> tuple[str, ...]:
-    """The gradients that the given operands allow; all of them where there are none."""
+    """The gradients that the given operands allow; all of them where these allow none."""
     there = {name for name, value in given.items() if value is not None}
-    return tuple(grad for grad, needs in NEEDS.items() if not there or there.issuperset(needs))
+    return tuple(grad for grad, needs in NEEDS.items() if there.issuperset(needs)) or tuple(NEEDS)
 
 
 def _resolve(arrays: Mapping[str, Array], **geometry: Any) -> ConvShape:
