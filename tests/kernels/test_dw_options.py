@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from itertools import chain, combinations
-from typing import Any
+from itertools import chain, combinations, product
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -45,6 +45,8 @@ GROUPED = ConvShape(
 DEEP = ConvShape(n=2, cin=6, size=(4, 5, 6), cout=8, kernel=(2, 3, 2), stride=(2, 1, 1), padding=(1, 1, 0))
 LINE = ConvShape(n=3, cin=5, size=(17,), cout=7, kernel=(4,), stride=3, padding=2)
 SHAPES = {"plain": PLAIN, "uneven": UNEVEN, "grouped": GROUPED, "three axes": DEEP, "one axis": LINE}
+Values = Literal["tiles", "instructions"]
+VALUES: tuple[Values, ...] = ("tiles", "instructions")
 GRADS = ("dw", "db")
 ALL = ("dx", "dw", "db")
 FIELDS = {"dx": DxTiling.model_fields, "dw": DwTiling.model_fields, "db": DbTiling.model_fields}
@@ -71,8 +73,9 @@ def test_cores_and_splits_agree(shape: ConvShape, split: str, cores: int) -> Non
 def test_blocks_agree(shape: ConvShape, groups: int, ahead: int) -> None:
     """Blocks, chunks and strips that divide nothing evenly give the reference's bits."""
     tiling = {**SMALL_TILES, "dw.groups": groups, "dw.ahead": ahead, "db.k": 5}
-    check_integers(shape, "fp32", GRADS, tiling=tiling)
-    check_random(shape, "fp16", GRADS, tiling=tiling)
+    for values in VALUES:
+        check_integers(shape, "fp32", GRADS, tiling=tiling, checks=Checks(values=values))
+        check_random(shape, "fp16", GRADS, tiling=tiling, checks=Checks(values=values))
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -177,8 +180,10 @@ def test_nan_reaches_only_what_its_taps_reach() -> None:
         made = operands(shape, kind, GRADS, True)
         made["dy"][0, 1, 0, 0] = np.nan
         made["dy"][0, 2, 5, 5] = np.inf
-        for tiling in ({}, {"dw.split": "rows"}, {"dw.fp16_accumulate": "fp16"}):
-            run = conv_backward(**made, shape=shape, grads=GRADS, tiling=tiling)
+        tilings: tuple[dict[str, object], ...] = ({}, {"dw.split": "rows"}, {"dw.fp16_accumulate": "fp16"})
+        for tiling, values in product(tilings, VALUES):
+            checks = Checks(values=values)
+            run = conv_backward(**made, shape=shape, grads=GRADS, tiling=tiling, checks=checks)
             assert run.dw is not None
             assert run.db is not None
             expected = np.zeros((3, 2, 3, 3), bool)
@@ -247,8 +252,8 @@ def test_any_tiling_of_any_shape(shape: ConvShape, data: st.DataObject) -> None:
         "dw.ahead": draw(st.integers(0, 1)),
         "db.k": draw(st.integers(1, 40)),
     }
-    kind = draw(st.sampled_from(["fp16", "fp32"]))
-    check_integers(shape, kind, GRADS, tiling=tiling, cores=draw(st.integers(1, 4)))
+    kind, checks = draw(st.sampled_from(["fp16", "fp32"])), Checks(values=draw(st.sampled_from(VALUES)))
+    check_integers(shape, kind, GRADS, tiling=tiling, cores=draw(st.integers(1, 4)), checks=checks)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -154,3 +154,7 @@ class ConvDw:
     def program(self, core: Core) -> Iterator[Instruction]:
         """Blocks, chunks, strips."""
         return DwProgram(self, core).instructions()
+
+    def values(self, core: Core) -> Iterator[Instruction]:
+        """The same, with the products of a chunk as one step."""
+        return DwProgram(self, core).steps()

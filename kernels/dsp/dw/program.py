@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernels.dsp.dw.product import ChunkProduct
+from kernels.dsp.dw.product import ChunkProduct, ChunkSums
 from kernels.dsp.dw.shares import Block
 from kernels.dsp.dw.turns import TapCopy, Turn, TurnPlan
 from kernels.dsp.dx.geometry import pieces
@@ -40,12 +40,27 @@ class DwProgram:
         """All of it."""
         ahead = self.tiling.ahead
         loops = (
-            Loop(lambda _: range(len(self.work.blocks)), enter=self._begin, store=self._store, ahead=0),
+            Loop(
+                lambda _: range(len(self.work.blocks)),
+                enter=lambda step: self._begin(step.tile),
+                store=lambda step: self._store(step.tile),
+                ahead=0,
+            ),
             Loop(self._turns, enter=self._columns, ahead=0),
             Loop(self._strips, load=self._load_strip, ahead=2 * ahead),
             Loop(lambda up: (up.tile,) if up else (), load=self._turn_strip, ahead=ahead),
         )
         yield from walk(loops, self._multiply)
+
+    def steps(self) -> Iterator[Instruction]:
+        """The same results, with a chunk as one step: its columns and its products."""
+        for index, block in enumerate(self.work.blocks):
+            yield from self._begin(index)
+            for number in range(self.work.starts[index], self.work.starts[index + 1]):
+                turn = self.work.turns[number]
+                if turn.plan is not None:
+                    yield ChunkSums(self._sums(block, 0, block.kb), self.kernel, block, turn)
+            yield from self._store(index)
 
     # -- tiles -----------------------------------------------------------------------------------------------
 
@@ -73,21 +88,21 @@ class DwProgram:
         shape = (rows, block.width) if block.gb == 1 else (block.gb, block.kb, block.width)
         return self.core.rings["sums"][0].dense(shape, first * block.width)
 
-    def _begin(self, step: Step) -> Iterator[Instruction]:
+    def _begin(self, index: int) -> Iterator[Instruction]:
         """Sums start at zero."""
-        block = self.work.blocks[step.tile]
+        block = self.work.blocks[index]
         whole = self._sums(block, 0, block.kb)
         yield Fill(whole, coords=self.kernel.origin(block, None))
 
-    def _store(self, step: Step) -> Iterator[Instruction]:
+    def _store(self, index: int) -> Iterator[Instruction]:
         """The block leaves: strip by strip where its type changes on the way."""
-        block, kernel, g = self.work.blocks[step.tile], self.kernel, self.geometry
+        block, kernel, g = self.work.blocks[index], self.kernel, self.geometry
         coords, result, slot = kernel.origin(block, None), kernel.tensors.dw, kernel.slot(self.core.rank)
         staged = "sums_out" in self.core.rings
-        for index, (first, rows) in enumerate(self._rows(block) if staged else [(0, block.kb)]):
+        for strip, (first, rows) in enumerate(self._rows(block) if staged else [(0, block.kb)]):
             local = self.core.rings["sums"][0]
             if staged:
-                local, source = self.core.rings["sums_out"][index], self._sums(block, first, rows)
+                local, source = self.core.rings["sums_out"][strip], self._sums(block, first, rows)
                 yield Cast(local.dense(source.shape), source, coords=coords)
             place = (slot, block.g * g.cog + block.k + first, block.tap, block.c)
             size = (1, block.gb * rows, block.taps, block.cb)
@@ -117,7 +132,7 @@ class DwProgram:
         if turn.plan is None:
             return
         plan, coords = turn.plan, self.kernel.origin(block, turn)
-        if plan.present and part == 0:
+        if not plan.whole and part == 0:
             size = (plan.outputs * block.gb * block.width,)
             yield Fill(self.core.rings["columns"][index].dense(size), coords=coords)
         count = len(plan.copies)

@@ -33,11 +33,14 @@ class TapCopy:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The outputs of a chunk for which a tap of the block lies in x."""
+    """The outputs of a chunk for which a tap of the block lies in x, and where: its plane, rows and columns of x."""
 
     tap: int
     rows: slice
     cols: slice
+    plane: int
+    rows_of_x: slice
+    cols_of_x: slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,20 @@ class TurnPlan:
         span: its outputs.
         ib: its images.
         copies: what brings its columns in.
-        present: the taps that any of its outputs has; empty where every output has every tap.
+        present: the taps that any of its outputs has.
+        whole: whether every output has every tap.
     """
 
     span: Span
     ib: int
     copies: tuple[TapCopy, ...]
     present: tuple[Present, ...]
+    whole: bool
+
+    @property
+    def box(self) -> tuple[int, int, int]:
+        """Its images, rows and columns."""
+        return self.ib, self.span.rows, self.span.cols
 
     @property
     def outputs(self) -> int:
@@ -64,7 +74,7 @@ class TurnPlan:
     def key(self) -> tuple[object, ...]:
         """What the cost of its instructions depends on, beside the block."""
         sizes = tuple(copy.size for copy in self.copies)
-        return self.ib, self.span.rows, self.span.cols, sizes, bool(self.present)
+        return self.box, sizes, self.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +133,15 @@ def _plan(geometry: Geometry, span: Span, ib: int, first: int, taps: int) -> Tur
         box = TapCopy(place, source, (ib, bottom - top, right - left))
         copies += _sliced(g, box, (ib, span.rows, span.cols, taps))
         rows, cols = slice(place[1], bottom - span.oh), slice(place[2], right - span.ow)
-        present.append(Present(index, rows, cols))
+        down = _read(source[2], bottom - top, g.h.stride)
+        present.append(Present(index, rows, cols, plane, down, _read(source[3], right - left, g.w.stride)))
     if not copies:
         return None
-    return TurnPlan(span, ib, tuple(copies), () if whole else tuple(present))
+    return TurnPlan(span, ib, tuple(copies), tuple(present), whole)
+
+
+def _read(first: int, count: int, stride: int) -> slice:
+    return slice(first, first + (count - 1) * stride + 1, stride)
 
 
 def _inside(axis: Axis, tap: int, first: int, count: int) -> tuple[int, int]:
