@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from kernels.conv_backward import require_capacity
+from simulator.errors import CapacityError
+from targets.loader import load_target
 from tests.case_table import Case, load_cases
 from tests.kernels.sweep import check_integers, check_random, plain_cases, sample
 
@@ -39,3 +44,14 @@ def test_every_row(case: Case, dtype: str) -> None:
 def test_three_axes(case: Case) -> None:
     """Rows with three spatial axes: all gradients of integers exactly."""
     check_integers(case.shape, "fp32", ("dx", "dw", "db"))
+
+
+@pytest.mark.parametrize("grads", [("dw",), ("db",), ("dw", "db")])
+def test_gigabytes_are_refused_before_they_are_made(grads: tuple[str, ...]) -> None:
+    """Tensors of more gigabytes than DDR has: the error names memory and remedy, whatever is asked for."""
+    case = next(case for case in load_cases("edge_regressions") if case.id == "R_057")
+    shape = replace(case.shape, n=2 * case.shape.n)
+    with pytest.raises(CapacityError) as caught:
+        require_capacity(shape, load_target("mt7004"), "fp32", grads)
+    assert caught.value.memory == "ddr"
+    assert "batch" in caught.value.remedy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernels.dsp.dw.product import ChunkProduct, ChunkSums
 from kernels.dsp.dw.shares import Block
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 LOAD_DY, LOAD_X, PASS, STORE = range(4)
 """DMA channels: strips of dy, rows of x, strips on their way by GSM, sums."""
+
+
+class Strip(NamedTuple):
+    """Output channels [first, first + rows) of a block: strip `number` of `of`."""
+
+    number: int
+    of: int
+    first: int
+    rows: int
 
 
 class DwProgram:
@@ -69,10 +78,11 @@ class DwProgram:
         block = _tile(step)
         return range(self.work.starts[block], self.work.starts[block + 1])
 
-    def _strips(self, step: Step | None) -> Sequence[tuple[int, int]]:
+    def _strips(self, step: Step | None) -> Sequence[Strip]:
         """Output channels of a block, piece by piece; several groups, or nothing to sum, are one."""
         block, turn = self._at(_tile(step))
-        return self._rows(block) if turn.plan else [(0, block.kb)]
+        cuts = self._rows(block) if turn.plan else [(0, block.kb)]
+        return [Strip(number, len(cuts), *cut) for number, cut in enumerate(cuts)]
 
     def _rows(self, block: Block) -> list[tuple[int, int]]:
         return pieces(block.kb, self.tiling.rows if block.gb == 1 else block.kb)
@@ -166,10 +176,10 @@ class DwProgram:
         block, turn = self._at(_tile(step.up))
         if turn.plan is None:
             return ()
-        (first, rows), g, span = step.tile, self.geometry, turn.plan.span
-        start = (turn.n, span.od, span.oh, span.ow, block.g * g.cog + block.k + first)
-        size = (turn.plan.ib, 1, span.rows, span.cols, block.gb * rows)
-        coords = (*self.kernel.origin(block, turn), first)
+        strip, g, span = step.tile, self.geometry, turn.plan.span
+        start = (turn.n, span.od, span.oh, span.ow, block.g * g.cog + block.k + strip.first)
+        size = (turn.plan.ib, 1, span.rows, span.cols, block.gb * strip.rows)
+        coords = (*self.kernel.origin(block, turn), strip.first)
         local = self.core.rings["dy_rows"][step.ordinal]
         return load_box(
             local, self.kernel.tensors.dy, start, size, channel=LOAD_DY, coords=coords, name="load_dy"
@@ -180,7 +190,8 @@ class DwProgram:
         block, turn, rings = *self._at(_above(step, 2).tile), self.core.rings
         if turn.plan is None:
             return
-        (first, rows), m = step.tile, turn.plan.outputs
+        _, _, first, rows = step.tile
+        m = turn.plan.outputs
         coords = (*self.kernel.origin(block, turn), first)
         given, turned = rings["dy_rows"][_above(step, 1).ordinal], rings["dy_turned"][0]
         seen = (m, rows) if block.gb == 1 else (m, block.gb, rows)
@@ -196,10 +207,9 @@ class DwProgram:
         """A part of the next chunk's columns, and the product."""
         index: int = _above(step, 2).tile
         block, turn = self._at(index)
-        strips = self._strips(_above(step, 2))
-        first, rows = step.tile
+        number, of, first, rows = step.tile
         if self.tiling.ahead:
-            yield from self._load_columns(index + 1, [f for f, _ in strips].index(first), len(strips))
+            yield from self._load_columns(index + 1, number, of)
         if turn.plan is None:
             return
         m = turn.plan.outputs
