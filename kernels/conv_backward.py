@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.dsp.dx.lowering import allocate_dx, dx_tiling, put_operands, run_dx, take_dx
+from kernels.dsp.backward import Backward
 from kernels.errors import OperandError, ShapeError
 from kernels.host_memory import require_host_memory
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
@@ -21,8 +21,11 @@ from simulator.values.numerics import Array, DType
 from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
-AVAILABLE = {"dsp": ("dx",)}
+AVAILABLE = {"dsp": ("dx", "dw", "db")}
 """Gradients by family."""
+
+NEEDS = {"dx": ("dy", "w"), "dw": ("dy", "x"), "db": ("dy",)}
+"""The operands of each gradient."""
 
 Sizes = int | Sequence[int]
 
@@ -41,7 +44,7 @@ def conv_backward(
     groups: int = 1,
     transposed: bool = False,
     output_padding: Sizes = 0,
-    grads: Sequence[str] = ("dx",),
+    grads: Sequence[str] | None = None,
     target: str | Target = "mt7004",
     cores: int | Sequence[int] | None = None,
     dtype: str | None = None,
@@ -55,7 +58,7 @@ def conv_backward(
     Args:
         dy: gradient of the output, [N, Cout, *out].
         w: weights, [Cout, Cin / groups, *kernel].
-        x: input, [N, Cin, *in]; for dx alone only its size matters.
+        x: input, [N, Cin, *in]; where dw is not asked for only its size matters.
         input_size: spatial size of the input, where x is not given.
         weight_size: spatial size of the kernel, where w is not given.
         shape: the geometry, instead of the next six; with numerics=False no arrays are needed beside it.
@@ -65,30 +68,26 @@ def conv_backward(
         groups: of channels.
         transposed: whether the forward operator is the transposed convolution.
         output_padding: of the transposed one.
-        grads: which gradients.
+        grads: which gradients; default all that the arrays allow (`NEEDS`), and all three without arrays.
         target: a target's name, a TOML file, or a Target.
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of dy, x and dx: "NCHW" or "NHWC", with any number of spatial axes.
-        tiling: fields of the tiling to keep; the others are chosen.
+        tiling: fields to keep, the others are chosen: dx's by name, those of dw and db as "dw.k" and "db.k".
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
     Raises a TilesimError where an argument is refused.
     """
-    call = _Call(resolved_target(target), chosen_grads(grads), layout, numerics)
-    arrays = call.arrays({"dy": dy, "w": w, "x": x})
+    given = {"dy": dy, "w": w, "x": x}
+    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics)
+    arrays = call.arrays(given)
     sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
-    taps = {
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "groups": groups,
-        "transposed": transposed,
-    }
-    shape = resolved_shape(arrays, shape, {**sizes, **taps})
+    taps = {"stride": stride, "padding": padding, "dilation": dilation}
+    whole = {"groups": groups, "transposed": transposed}
+    shape = resolved_shape(arrays, shape, {**sizes, **taps, **whole})
     call.check(shape, arrays)
-    return _run_dx(call, shape, arrays, cores, dtype, tiling or {}, checks)
+    return _run(call, shape, arrays, cores, dtype, tiling or {}, checks)
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,14 @@ class _Call:
             np.moveaxis(array, -1, 1) if self.layout == "NHWC" and name != "w" and array.ndim > 2 else array
         )
 
-    def as_given(self, dx: Array) -> Array:
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The arrays that the gradients are computed from."""
+        return tuple(name for name in ("dy", "w", "x") if any(name in NEEDS[grad] for grad in self.grads))
+
+    def as_given(self, name: str, gradient: Array) -> Array:
         """A gradient in the layout of the call."""
-        return np.moveaxis(dx, 1, -1) if self.layout == "NHWC" else dx
+        return np.moveaxis(gradient, 1, -1) if self.layout == "NHWC" and name == "dx" else gradient
 
     def check(self, shape: ConvShape, arrays: Mapping[str, Array]) -> None:
         """Refuse what this family does not compute, and operands that are missing or of another shape."""
@@ -152,22 +156,32 @@ class _Call:
                 raise OperandError(
                     "an operand of another shape", argument=name, got=array.shape, limit=wanted[name]
                 )
-        for name in ("dy", "w") if self.numerics else ():
+        for name in self.operands if self.numerics else ():
             if name not in arrays:
                 raise OperandError(
                     "an operand is missing", argument=name, remedy="give it, or ask for numerics=False"
                 )
 
 
-def chosen_grads(grads: object) -> tuple[str, ...]:
-    """The gradients asked for: a name, or several different ones.
+def _allowed(given: Mapping[str, npt.ArrayLike | None]) -> tuple[str, ...]:
+    """The gradients that the given operands allow; all of them where these allow none."""
+    there = {name for name, value in given.items() if value is not None}
+    return tuple(grad for grad, needs in NEEDS.items() if there.issuperset(needs)) or tuple(NEEDS)
+
+
+def chosen_grads(grads: object, given: Mapping[str, npt.ArrayLike | None]) -> tuple[str, ...]:
+    """The gradients asked for, a name or several different ones; default those that the operands allow.
 
     Raises:
         OperandError: they are no names, or one comes twice.
     """
+    if grads is None:
+        return _allowed(given)
     names = (grads,) if isinstance(grads, str) else grads
     if not isinstance(names, Sequence | set | frozenset) or not all(isinstance(n, str) for n in names):
-        raise OperandError("gradients that are no names", argument="grads", got=repr(grads), limit="dx")
+        raise OperandError(
+            "gradients that are no names", argument="grads", got=repr(grads), limit="dx, dw, db"
+        )
     if len(set(names)) != len(tuple(names)):
         raise OperandError("a gradient comes twice", argument="grads", got=", ".join(names))
     return tuple(names)
@@ -208,30 +222,41 @@ def resolved_shape(
     return ConvShape.resolve(arrays["dy"].shape, *shapes, **given)
 
 
-def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: bool = False) -> None:
+def require_capacity(
+    shape: ConvShape, target: Target, dtype: str, grads: Sequence[str] = ("dx",), *, check: bool = False
+) -> None:
     """Refuse a call whose tensors fit neither the target's DDR nor this computer, before any is made.
 
     Raises:
         CapacityError: a memory is too small.
     """
     kind = named(dtype)
-    require_ddr(shape, target, kind)
-    elements = sum(prod(dims) for dims in (shape.dy_shape, shape.w_shape, shape.x_shape))
-    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)))
+    require_ddr(shape, target, kind, grads)
+    elements = sum(prod(dims) for dims in tensors_of(shape, grads).values())
+    partial = 4 * target.groups * prod(shape.w_shape) if "dw" in grads else 0
+    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)) + partial)
 
 
-def require_ddr(shape: ConvShape, target: Target, kind: DType) -> None:
+def tensors_of(shape: ConvShape, grads: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the operands and results of some gradients."""
+    sizes = {"dy": shape.dy_shape}
+    sizes |= {"w": shape.w_shape, "dx": shape.x_shape} if "dx" in grads else {}
+    sizes |= {"x": shape.x_shape, "dw": shape.w_shape} if "dw" in grads else {}
+    return sizes
+
+
+def require_ddr(shape: ConvShape, target: Target, kind: DType, grads: Sequence[str]) -> None:
     """Refuse tensors that do not fit the target's DDR, before a tiling is chosen for them.
 
     Raises:
         CapacityError: DDR is too small.
     """
     machine = Machine(target, (0,), numerics=False)
-    for name, dims in (("dy", shape.dy_shape), ("w", shape.w_shape), ("dx", shape.x_shape)):
+    for name, dims in tensors_of(shape, grads).items():
         machine.tensor(name, dims, kind)
 
 
-def _run_dx(
+def _run(
     call: _Call,
     shape: ConvShape,
     arrays: Mapping[str, Array],
@@ -241,17 +266,16 @@ def _run_dx(
     checks: Checks | None,
 ) -> Run:
     """Allocate, launch and collect."""
-    chip, operands_given = call.target, {n: a for n, a in arrays.items() if n in ("dy", "w")}
-    operand = named(chosen_dtype(chip, dtype, operands_given))
+    chip, used = call.target, {n: a for n, a in arrays.items() if n in call.operands}
+    operand = named(chosen_dtype(chip, dtype, used))
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
-    require_ddr(shape, chip, operand)
-    tiling = dx_tiling(shape, operand, machine, given)
-    operands = allocate_dx(shape, operand, machine, tiling)
+    require_ddr(shape, chip, operand, call.grads)
+    gradients = Backward.of(shape, operand, machine, call.grads, given)
     if machine.numerics:
-        require_host_memory(3 * (operands.dy.bytes + operands.dx.bytes + operands.w.bytes))
-        put_operands(shape, operands, arrays["dy"], arrays["w"])
-    run_dx(shape, operand, machine, tiling, operands)
-    rate = operand.name + ("_fp16" if operand.name == tiling.fp16_accumulate == "fp16" else "")
+        require_host_memory(gradients.host_bytes)
+        gradients.put(used)
+    gradients.run()
+    outputs = gradients.take() if machine.numerics else {}
     return Run(
         operator="conv_backward",
         target=chip,
@@ -259,12 +283,12 @@ def _run_dx(
         dtype=operand.name,
         cycles=machine.cycles,
         launches=machine.launches,
-        tiling=tiling.model_dump(),
+        tiling=gradients.tiling,
         trace=machine.trace(),
-        outputs={"dx": call.as_given(take_dx(shape, operands))} if machine.numerics else {},
+        outputs={name: call.as_given(name, found) for name, found in outputs.items()},
         macs=machine.macs,
-        useful_macs=shape.useful_macs,
-        peak_flops_per_cycle=chip.matmul[rate].flops_per_cycle * len(machine.cores),
+        useful_macs=shape.useful_macs * len({"dx", "dw"}.intersection(call.grads)),
+        peak_flops_per_cycle=gradients.flops_per_cycle * len(machine.cores),
         shape=shape.to_dict(),
         numerics=machine.numerics,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernels.conv_backward import conv_backward, require_capacity
+from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.errors import OperandError
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.placement import chosen_cores, chosen_dtype
-from kernels.reference.checking import check_conv_backward, random_operands
+from kernels.reference.checking import check_conv_backward, longest_sum, random_operands
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from simulator.values.numerics import dtype as named
@@ -33,10 +33,12 @@ OPERATORS = {
         "conv_backward",
         "gradients of a convolution",
         ("dsp",),
-        ("dx",),
+        ("dx", "dw", "db"),
         "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
-        " the chip until they are complete. 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the"
-        " high one may be negative), fp16 and fp32.",
+        " the chip until they are complete. dw = dy^T x im2col(x): blocks of dw stay on the chip until all outputs of"
+        " the core are summed; partial sums of several cores are added in the order of the cores. db = the sum of dy."
+        " 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the high one may be negative), fp16 and"
+        " fp32. Plain tiling fields are those of dx, others begin with dw. or db.",
     ),
     "gemm": Operator(
         "gemm",
@@ -122,12 +124,14 @@ def _conv(
         return conv_backward(
             shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling, numerics=False
         )
-    require_capacity(shape, target, kind, check=check)
-    terms = shape.taps * shape.cout // max(1, shape.groups)
-    made = random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, named(kind), seed, integers, terms)
+    require_capacity(shape, target, kind, asked, check=check)
+    shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
+    needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
+    made = random_operands(needed, named(kind), seed, integers, longest_sum(shape, asked))
+    dy, w, x = (made.get(name) for name in shapes)
     run = conv_backward(
-        made["dy"], made["w"], shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling
+        dy, w, x=x, shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling
     )
-    if check:
-        check_conv_backward(run, shape, made["dy"], made["w"])
+    if check and dy is not None:
+        check_conv_backward(run, shape, dy, w, x)
     return run

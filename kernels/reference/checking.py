@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -31,28 +32,63 @@ def random_operands(
     return made
 
 
+def longest_sum(shape: ConvShape, grads: Sequence[str]) -> int:
+    """Products that one element of the gradients is a sum of, at most."""
+    terms = {
+        "dx": shape.taps * shape.cout // max(1, shape.groups),
+        "dw": shape.n * prod(shape.out),
+        "db": shape.n * prod(shape.out),
+    }
+    return max((terms[grad] for grad in grads), default=1)
+
+
 def largest_integer(kind: DType, terms: int) -> int:
     """The largest m so that `terms` products of integers up to m stay below 1 / unit roundoff; at least 1."""
     room = min(1 / kind.unit_roundoff, 2.0**24) / max(1, terms)
     return int(min(8, max(1, np.floor(np.sqrt(room)))))
 
 
-def longest_chain(shape: ConvShape, tiling: Mapping[str, object], cores: int) -> int:
-    """The additions that one element of dx has been through, at most: a K step, the steps, the cores."""
-    cog = shape.cout // max(1, shape.groups)
-    k = min(cog, int(str(tiling["k"])))
-    return k + shape.taps * -(-cog // max(1, k)) + cores
+def longest_chain(name: str, run: Run, shape: ConvShape) -> int:
+    """The additions that one element of a gradient has been through, at most: a K step, the steps, the cores."""
+    tiling, outputs = run.tiling, shape.n * prod(shape.out)
+    if name == "dx":
+        cog = shape.cout // max(1, shape.groups)
+        k = min(cog, int(str(tiling["k"])))
+        return k + shape.taps * -(-cog // max(1, k)) + run.cores
+    k = int(str(tiling[f"{name}.k"]))
+    if name == "db":
+        return min(k, outputs) + -(-outputs // k) + run.cores
+    if _unit(name, run) > UNIT_ROUNDOFF["fp32"]:
+        return outputs + run.cores  # an accumulator of the operands' type rounds at every step
+    return min(k, outputs) + _chunks(shape, k) + run.cores
 
 
-def check_conv_backward(run: Run, shape: ConvShape, dy: Array, w: Array) -> dict[str, Comparison]:
+def _chunks(shape: ConvShape, k: int) -> int:
+    """Chunks of at most `k` outputs that all outputs are cut into: whole images, rows, or parts of a row."""
+    if 0 in (shape.n, *shape.out):
+        return 0
+    planes, rows, columns = shape.as_3d().out
+    if rows * columns <= k:
+        return planes * -(-shape.n // (k // (rows * columns)))
+    return shape.n * planes * -(-rows // max(1, k // columns)) * -(-columns // k)
+
+
+def _unit(name: str, run: Run) -> float:
+    """Unit roundoff of what a gradient is summed in."""
+    field = "fp16_accumulate" if name == "dx" else f"{name}.fp16_accumulate"
+    half = run.dtype == "fp16" and run.tiling.get(field) == "fp16"
+    return UNIT_ROUNDOFF["fp16" if half else "fp32"]
+
+
+def check_conv_backward(
+    run: Run, shape: ConvShape, dy: Array, w: Array | None = None, x: Array | None = None
+) -> dict[str, Comparison]:
     """Each gradient of a run against the reference, within the bound of rounding; also noted in the run."""
-    reference = conv_backward_reference(shape, dy, w, grads=tuple(run.outputs))
-    magnitude = conv_backward_magnitude(shape, dy, w, grads=tuple(run.outputs))
-    half = run.dtype == "fp16" and run.tiling.get("fp16_accumulate") == "fp16"
-    unit = UNIT_ROUNDOFF["fp16" if half else "fp32"]
-    terms = longest_chain(shape, run.tiling, run.cores)
+    reference = conv_backward_reference(shape, dy, w, x, grads=tuple(run.outputs))
+    magnitude = conv_backward_magnitude(shape, dy, w, x, grads=tuple(run.outputs))
     found = {}
     for name, got in run.outputs.items():
+        terms, unit = longest_chain(name, run, shape), _unit(name, run)
         bound = error_bound(magnitude[name], reference[name], run.dtype, terms, unit)
         found[name] = compare(got, reference[name], bound)
     run.max_error = {name: c.max_error for name, c in found.items()}

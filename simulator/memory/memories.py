@@ -124,6 +124,25 @@ class Buffer:
             view = self._boxes[key] = self._cut(start, size, frame, shape, first)
         return view
 
+    def strided(self, start: tuple[int, ...], size: tuple[int, ...], steps: tuple[int, ...]) -> View:
+        """The view of `size` elements on every axis from `start`, `steps` elements apart; none of the sizes is 0.
+
+        Raises:
+            BoundsError: it leaves the buffer.
+        """
+        index = []
+        for low, count, step, limit in zip(start, size, steps, self.shape, strict=True):
+            stop = low + (count - 1) * step + 1
+            if low < 0 or count < 1 or stop > limit:
+                raise self._out_of_bounds(start, size)
+            index.append(slice(low, stop, step))
+        distances = tuple(step * stride for step, stride in zip(steps, self.strides, strict=True))
+        item = self.dtype.size_bytes
+        (rows, row_bytes, stride), exact = collapse(tuple(zip(size, distances, strict=True)), item)
+        offset = sum(low * stride for low, stride in zip(start, self.strides, strict=True))
+        covered = Range(self.address + offset, rows, row_bytes, stride)
+        return _StridedView(self, start, size, covered, exact, tuple(index))
+
     def _cut(
         self,
         start: tuple[int, ...],
@@ -219,6 +238,27 @@ class View:
         if data.shape != whole:
             data = data.reshape(-1)[offset : offset + prod(whole)].reshape(whole)
         return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
+
+
+class _StridedView(View):
+    """Every so many elements of each axis."""
+
+    __slots__ = ("_index",)
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        covered: Range,
+        exact: bool,
+        index: tuple[slice, ...],
+    ) -> None:
+        super().__init__(buffer, start, shape, covered, exact)
+        self._index = index
+
+    def _part(self) -> Array:
+        return self.buffer.numbers()[self._index]
 
 
 class Memory:

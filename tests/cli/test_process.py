@@ -55,3 +55,16 @@ def test_two_processes_print_the_same() -> None:
     first, second = tilesim(*RUN, "--json"), tilesim(*RUN, "--json")
     assert first.returncode == 0
     assert first.stdout == second.stdout
+
+
+def test_all_gradients_are_computed_and_checked() -> None:
+    """Three gradients in one run, each with its error; a field of dw's tiling by its prefix."""
+    call = [*RUN[:-4], *RUN[-2:], "--grads", "dx,dw,db", "--tile", "dw.k=8", "--json"]
+    done = tilesim(*call)
+    assert (done.returncode, done.stderr) == (0, "")
+    record = json.loads(done.stdout)
+    assert list(record["max_error"]) == ["dx", "dw", "db"]
+    assert all(record["max_error"][name] <= record["tolerance"][name] for name in ("dx", "dw", "db"))
+    assert record["tiling"]["dw.k"] == 8
+    assert record["useful_macs"] == 2 * 8 * 8 * 16 * 16 * 9
+    assert tilesim(*RUN, "--tile", "dw.k=8").returncode == 2

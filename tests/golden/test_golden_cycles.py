@@ -51,8 +51,10 @@ def made() -> dict[str, Any]:
     now = {}
     for dtype in ("fp16", "fp32"):
         for name, shape in LAYERS.items():
-            run = conv_backward(shape=shape, dtype=dtype, target=target, numerics=False)
+            run = conv_backward(shape=shape, dtype=dtype, grads=("dx",), target=target, numerics=False)
             now[f"{name} {dtype}"] = figures(run)
+            run = conv_backward(shape=shape, dtype=dtype, grads=("dw", "db"), target=target, numerics=False)
+            now[f"{name} {dtype} dw db"] = figures(run)
         for name, sizes in PRODUCTS.items():
             now[f"{name} {dtype}"] = figures(gemm(shape=sizes, dtype=dtype, target=target, numerics=False))
     return now

@@ -40,4 +40,4 @@ def dx_of(shape: ConvShape, operands: dict[str, Array], kind: str) -> tuple[Arra
     dy, w = (operands[name].astype(dtype(kind).storage) for name in ("dy", "w"))
     run = conv_backward(dy, w, shape=shape, target="mt7004")
     assert run.dx is not None
-    return run.dx, longest_chain(shape, run.tiling, run.cores)
+    return run.dx, longest_chain("dx", run, shape)

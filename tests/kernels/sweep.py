@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from kernels.conv_backward import conv_backward
-from kernels.reference.checking import check_conv_backward, random_operands
+from kernels.conv_backward import NEEDS, conv_backward
+from kernels.reference.checking import check_conv_backward, longest_sum, random_operands
 from kernels.reference.references import conv_backward_reference
 from kernels.shape.shapes import ConvShape
+from simulator.results.run import Run
 from simulator.values.numerics import dtype as named
 from tests.case_table import Case, load_cases
 
@@ -54,19 +57,31 @@ def sample(count: int, most_macs: float) -> list[Case]:
     return [cheap[int(index * step)] for index in range(count)]
 
 
-def check_integers(shape: ConvShape, dtype: str, **options: object) -> None:
-    """Dx of integer data is the reference, rounded once where it does not fit the type."""
-    terms = shape.taps * shape.cout // shape.groups
-    made = random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, named(dtype), 1, True, terms)
-    run = conv_backward(made["dy"], made["w"], shape=shape, target="mt7004", **options)  # type: ignore[arg-type]  # options of the call
-    reference = conv_backward_reference(shape, made["dy"], made["w"], grads=("dx",))["dx"]
-    assert run.dx is not None
-    np.testing.assert_array_equal(run.dx, reference.astype(named(dtype).storage))
+def operands(shape: ConvShape, dtype: str, grads: Sequence[str], integers: bool) -> dict[str, Any]:
+    """Dy, w and x by name; None for what the gradients do not need."""
+    sizes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
+    needed = {name: size for name, size in sizes.items() if any(name in NEEDS[grad] for grad in grads)}
+    terms = longest_sum(shape, grads) if integers else 1
+    made = random_operands(needed, named(dtype), 1 if integers else 2, integers, terms)
+    return {name: made.get(name) for name in sizes}
 
 
-def check_random(shape: ConvShape, dtype: str, **options: object) -> None:
-    """Dx of random data is within the bound of rounding."""
-    made = random_operands({"dy": shape.dy_shape, "w": shape.w_shape}, named(dtype), 2, False, 1)
-    run = conv_backward(made["dy"], made["w"], shape=shape, target="mt7004", **options)  # type: ignore[arg-type]  # options of the call
-    found = check_conv_backward(run, shape, made["dy"], made["w"])["dx"]
-    assert found.ok, f"error {found.max_error} at {found.index}, allowed {found.tolerance}"
+def check_integers(shape: ConvShape, dtype: str, grads: Sequence[str] = ("dx",), **options: Any) -> Run:
+    """Gradients of integer data are the reference's, rounded once where they do not fit the type."""
+    made = operands(shape, dtype, grads, True)
+    run = conv_backward(**made, shape=shape, grads=grads, target="mt7004", **options)
+    reference = conv_backward_reference(shape, **made, grads=grads)
+    assert list(run.outputs) == list(grads)
+    for grad, found in run.outputs.items():
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(found, reference[grad].astype(named(dtype).storage), err_msg=grad)
+    return run
+
+
+def check_random(shape: ConvShape, dtype: str, grads: Sequence[str] = ("dx",), **options: Any) -> Run:
+    """Gradients of random data are within the bound of rounding."""
+    made = operands(shape, dtype, grads, False)
+    run = conv_backward(**made, shape=shape, grads=grads, target="mt7004", **options)
+    for grad, found in check_conv_backward(run, shape, **made).items():
+        assert found.ok, f"{grad}: error {found.max_error} at {found.index}, allowed {found.tolerance}"
+    return run

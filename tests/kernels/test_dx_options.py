@@ -57,14 +57,14 @@ def made(shape: ConvShape, kind: str = "fp32", seed: int = 1) -> dict[str, NDArr
 
 def dx_of(shape: ConvShape, dy: NDArray[Any], w: NDArray[Any], **options: Any) -> NDArray[Any]:
     """Dx of a functional run."""
-    dx = conv_backward(dy, w, shape=shape, **options).dx
+    dx = conv_backward(dy, w, shape=shape, grads=("dx",), **options).dx
     assert dx is not None
     return dx
 
 
 def timed(shape: ConvShape, **options: object) -> Run:
     """A timing-only run."""
-    return conv_backward(shape=shape, dtype="fp32", numerics=False, **options)  # type: ignore[arg-type]  # options of the call
+    return conv_backward(shape=shape, dtype="fp32", grads=("dx",), numerics=False, **options)  # type: ignore[arg-type]  # options of the call
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -128,8 +128,8 @@ def test_fp16_accumulation_sets_cost_peak_and_numbers() -> None:
     shape = ConvShape(n=1, cin=64, size=(8, 8), cout=128, kernel=(3, 3), padding=1)
     rng = np.random.default_rng(0)
     dy, w = (rng.standard_normal(s).astype(np.float16) for s in (shape.dy_shape, shape.w_shape))
-    mixed = conv_backward(dy, w, shape=shape, cores=1)
-    half = conv_backward(dy, w, shape=shape, cores=1, tiling={"fp16_accumulate": "fp16"})
+    mixed = conv_backward(dy, w, shape=shape, grads=("dx",), cores=1)
+    half = conv_backward(dy, w, shape=shape, grads=("dx",), cores=1, tiling={"fp16_accumulate": "fp16"})
     assert half.peak_flops_per_cycle == 2 * mixed.peak_flops_per_cycle
     assert half.cycles < mixed.cycles
     assert half.dx is not None
@@ -177,10 +177,11 @@ def test_the_trace_is_the_same_every_time() -> None:
     """Ten runs, numerics on or off, and another process with another hash seed give one trace."""
     operands = made(PLAIN)
     hashes = {timed(PLAIN).trace.hash() for _ in range(10)}
-    hashes.add(conv_backward(operands["dy"], operands["w"], shape=PLAIN).trace.hash())
+    hashes.add(conv_backward(operands["dy"], operands["w"], shape=PLAIN, grads=("dx",)).trace.hash())
     program = (
         "from kernels.conv_backward import conv_backward; from kernels.shape.shapes import ConvShape;"
-        f"print(conv_backward(shape=ConvShape(**{PLAIN.to_dict()!r}), dtype='fp32', numerics=False).trace.hash())"
+        f"print(conv_backward(shape=ConvShape(**{PLAIN.to_dict()!r}), dtype='fp32', grads=('dx',), numerics=False)"
+        ".trace.hash())"
     )
     for seed in ("1", "77"):
         done = subprocess.run(
@@ -264,7 +265,8 @@ def test_refusals_name_their_argument() -> None:
     dy, w = operands["dy"], operands["w"]
     calls: list[tuple[str, Callable[[], object]]] = [
         ("dy", lambda: conv_backward(None, w)),
-        ("w", lambda: conv_backward(dy, None, shape=PLAIN)),
+        ("w", lambda: conv_backward(dy, None, shape=PLAIN, grads=("dx",))),
+        ("x", lambda: conv_backward(dy, w, shape=PLAIN, grads=("dw",))),
         ("dy", lambda: conv_backward(dy[:, :3], w, shape=PLAIN)),
         ("dy and w", lambda: conv_backward(dy, w.astype(np.float16), shape=PLAIN)),
         ("cores", lambda: conv_backward(dy, w, shape=PLAIN, cores=5)),

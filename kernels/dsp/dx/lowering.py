@@ -36,14 +36,26 @@ def dx_tiling(shape: ConvShape, operand: DType, machine: Machine, given: Mapping
     return plan(setting_for(Geometry.of(shape), machine.target, operand, sum_type, operand, cores), given)
 
 
-def allocate_dx(shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling) -> DxOperands:
-    """Addresses in DDR for all that dx needs, before a number is made.
+def allocate_dy(shape: ConvShape, operand: DType, machine: Machine) -> Buffer:
+    """An address in DDR for dy, [N, D, H, W, Cout].
+
+    Raises:
+        CapacityError: DDR is too small.
+    """
+    s = shape.as_3d()
+    return machine.tensor("dy", (s.n, *s.out, s.cout), operand)
+
+
+def allocate_dx(
+    shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, dy: Buffer | None = None
+) -> DxOperands:
+    """Addresses in DDR for all that dx needs (beside dy, where that has one), before a number is made.
 
     Raises:
         CapacityError: DDR is too small.
     """
     s, g = shape.as_3d(), Geometry.of(shape)
-    dy = machine.tensor("dy", (g.n, *s.out, g.cout), operand)
+    dy = dy or allocate_dy(shape, operand, machine)
     w = machine.tensor("w", (g.cout, g.cig, g.taps), operand)
     tap_major = machine.tensor("w_tap_major", (g.cout, g.taps, g.cig), operand) if Reorder.needed(g) else w
     dx = machine.tensor("dx", (g.n, *s.size, g.cin), operand)
@@ -73,9 +85,19 @@ def run_dx(
 
 def put_operands(shape: ConvShape, operands: DxOperands, dy: Array, w: Array) -> None:
     """Place channel-first operands in the device's layouts."""
-    s, g = shape.as_3d(), Geometry.of(shape)
-    channel_last = np.moveaxis(dy.reshape(g.n, g.cout, *s.out), 1, -1)
-    fill_from(operands.dy, channel_last)
+    put_dy(shape, operands.dy, dy)
+    put_w(shape, operands, w)
+
+
+def put_dy(shape: ConvShape, buffer: Buffer, dy: Array) -> None:
+    """Place channel-first dy in the device's layout."""
+    s = shape.as_3d()
+    fill_from(buffer, np.moveaxis(dy.reshape(s.n, s.cout, *s.out), 1, -1))
+
+
+def put_w(shape: ConvShape, operands: DxOperands, w: Array) -> None:
+    """Place the weights, whose layout the device shares."""
+    g = Geometry.of(shape)
     fill_from(operands.w, w.reshape(g.cout, g.cig, g.taps))
 
 

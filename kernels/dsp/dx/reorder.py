@@ -1,4 +1,4 @@
-"""Weights from [Cout, Cin / groups, taps] to tap-major [Cout, taps, Cin / groups]: a launch before the products."""
+"""Weights from [Cout, Cin / groups, taps] to tap-major [Cout, taps, Cin / groups], and back: a launch of its own."""
 
 from __future__ import annotations
 
@@ -85,6 +85,34 @@ class Reorder:
             yield Permute(result.dense((kb, taps, cb)), source, (0, 2, 1), coords=(k, c))
             yield from store_box(
                 self.result, (k, 0, c), (kb, taps, cb), result, channel=3, coords=(k, c), name="store_w"
+            )
+
+        yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)
+
+
+class Restore(Reorder):
+    """The other way: from tap-major `source` to `result` [Cout, Cin / groups, taps]."""
+
+    name = "restore_weights"
+
+    def program(self, core: Core) -> Iterator[Instruction]:
+        """Load, transpose, store."""
+        taps = self.geometry.taps
+
+        def load(step: Step) -> Iterator[Instruction]:
+            k, kb, c, cb = step.tile
+            local = core.rings["reorder_in"][step.ordinal]
+            yield from load_box(
+                local, self.source, (k, 0, c), (kb, taps, cb), channel=1, coords=(k, c), name="load_dw"
+            )
+
+        def compute(step: Step) -> Iterator[Instruction]:
+            k, kb, c, cb = step.tile
+            source = core.rings["reorder_in"][step.ordinal].dense((kb, taps, cb))
+            result = core.rings["reorder_out"][step.ordinal]
+            yield Permute(result.dense((kb, cb, taps)), source, (0, 2, 1), coords=(k, c))
+            yield from store_box(
+                self.result, (k, c, 0), (kb, cb, taps), result, channel=3, coords=(k, c), name="store_dw"
             )
 
         yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)

@@ -1,0 +1,151 @@
+"""Any subset of a convolution's gradients on the DSP family: their tilings, their buffers, and their launches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernels.dsp.dw import lowering as dw_side
+from kernels.dsp.dw.lowering import DbOperands, DwOperands
+from kernels.dsp.dw.tiling import DbTiling, DwTiling
+from kernels.dsp.dx import lowering as dx_side
+from kernels.dsp.dx.lowering import DxOperands
+from kernels.dsp.dx.tiling import DxTiling
+from kernels.errors import TilingError
+from kernels.shape.shapes import ConvShape
+from simulator.machine import Machine
+from simulator.memory.memories import Buffer
+from simulator.values.numerics import Array, DType
+
+PREFIXES = {"dx": "", "dw": "dw.", "db": "db."}
+"""How the fields of a gradient's tiling begin."""
+
+
+def split_tiling(given: Mapping[str, object], grads: Sequence[str]) -> dict[str, dict[str, object]]:
+    """The given fields by gradient, without their prefix.
+
+    Raises:
+        TilingError: a field belongs to a gradient that is not asked for.
+    """
+    found: dict[str, dict[str, object]] = {grad: {} for grad in PREFIXES}
+    for name, value in given.items():
+        grad = next((g for g in ("dw", "db") if name.startswith(PREFIXES[g])), "dx")
+        if grad not in grads:
+            raise TilingError(
+                "a field of a gradient that is not asked for",
+                field=name,
+                got=f"grads={','.join(grads)}",
+                limit="plain names are fields of dx, those that begin with dw. and db. of the others",
+            )
+        found[grad][name.removeprefix(PREFIXES[grad])] = value
+    return found
+
+
+@dataclass
+class Backward:
+    """The gradients of one call: what is asked for has a tiling and operands."""
+
+    shape: ConvShape
+    operand: DType
+    machine: Machine
+    grads: tuple[str, ...]
+    tilings: dict[str, DxTiling | DwTiling | DbTiling]
+    dy: Buffer
+    dx: DxOperands | None = None
+    dw: DwOperands | None = None
+    db: DbOperands | None = None
+
+    @classmethod
+    def of(
+        cls,
+        shape: ConvShape,
+        operand: DType,
+        machine: Machine,
+        grads: tuple[str, ...],
+        given: Mapping[str, object],
+    ) -> Backward:
+        """Choose tilings and addresses, before a number is made.
+
+        Raises:
+            TilingError: a field is not usable, or nothing fits with it.
+            CapacityError: DDR is too small.
+        """
+        fields = split_tiling(given, grads)
+        tilings: dict[str, DxTiling | DwTiling | DbTiling] = {}
+        if "dx" in grads:
+            tilings["dx"] = dx = dx_side.dx_tiling(shape, operand, machine, fields["dx"])
+        if "dw" in grads:
+            tilings["dw"] = dw = dw_side.dw_tiling(shape, operand, machine, fields["dw"])
+        if "db" in grads:
+            tilings["db"] = dw_side.db_tiling(shape, fields["db"])
+        dy = dx_side.allocate_dy(shape, operand, machine)
+        made = cls(shape, operand, machine, grads, tilings, dy)
+        if "dx" in grads:
+            made.dx = dx_side.allocate_dx(shape, operand, machine, dx, dy)
+        if "dw" in grads:
+            made.dw = dw_side.allocate_dw(shape, operand, machine, dw)
+        if "db" in grads:
+            made.db = dw_side.allocate_db(operand, machine, dy)
+        return made
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of this computer's memory: operands as given and as stored, gradients twice, and partial sums."""
+        thrice, once = [self.dy], []
+        if self.dx is not None:
+            thrice += [self.dx.dx, self.dx.w]
+        if self.dw is not None:
+            thrice += [self.dw.x, self.dw.dw]
+            once += [b for b in (self.dw.sums, self.dw.tap_major) if b is not self.dw.dw]
+        if self.db is not None:
+            thrice += [self.db.db]
+        return 3 * sum(b.bytes for b in thrice) + sum(b.bytes for b in once)
+
+    @property
+    def flops_per_cycle(self) -> float:
+        """Peak of a core: of the fastest rate that one of the gradients is computed at."""
+        halves = [
+            getattr(tiling, "fp16_accumulate", "fp32") == "fp16" and self.operand.name == "fp16"
+            for tiling in self.tilings.values()
+        ]
+        table = self.machine.target.matmul
+        return table[self.operand.name + ("_fp16" if any(halves) else "")].flops_per_cycle
+
+    @property
+    def tiling(self) -> dict[str, object]:
+        """Every field with its prefix, and its value."""
+        return {
+            PREFIXES[grad] + name: value
+            for grad, tiling in self.tilings.items()
+            for name, value in tiling.model_dump().items()
+        }
+
+    def put(self, arrays: Mapping[str, Array]) -> None:
+        """Place the channel-first operands."""
+        dx_side.put_dy(self.shape, self.dy, arrays["dy"])
+        if self.dx is not None:
+            dx_side.put_w(self.shape, self.dx, arrays["w"])
+        if self.dw is not None:
+            dw_side.put_x(self.shape, self.dw, arrays["x"])
+
+    def run(self) -> None:
+        """Launch what the gradients need: dx, then dw, then db."""
+        shape, operand, machine = self.shape, self.operand, self.machine
+        dx, dw, db = (self.tilings.get(grad) for grad in PREFIXES)
+        if isinstance(dx, DxTiling) and self.dx is not None:
+            dx_side.run_dx(shape, operand, machine, dx, self.dx)
+        if isinstance(dw, DwTiling) and self.dw is not None:
+            dw_side.run_dw(shape, operand, machine, dw, self.dy, self.dw)
+        if isinstance(db, DbTiling) and self.db is not None:
+            dw_side.run_db(machine, db, self.dy, self.db)
+
+    def take(self) -> dict[str, Array]:
+        """The gradients, channel first."""
+        found: dict[str, Array] = {}
+        if self.dx is not None:
+            found["dx"] = dx_side.take_dx(self.shape, self.dx)
+        if self.dw is not None:
+            found["dw"] = dw_side.take_dw(self.shape, self.dw)
+        if self.db is not None:
+            found["db"] = dw_side.take_db(self.db)
+        return found

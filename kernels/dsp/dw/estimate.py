@@ -1,0 +1,142 @@
+"""A closed-form estimate of the time of the weights' gradient, by which tilings are compared.
+
+It counts the products, the copies and the bytes of a block for the busiest core; the slowest of core, links and ports,
+with the stores that nothing hides and the reduction, is the estimate. The simulator gives the cycles of a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import NamedTuple
+
+from kernels.dsp.dw.shares import Part, active, parts
+from kernels.dsp.dw.tiling import DwTiling
+from kernels.dsp.dx.geometry import Geometry, chunk_kinds, piece_kinds
+from simulator.instructions import link_bytes, matmul_cycles
+from simulator.timing.links import UNIT
+from simulator.values.numerics import DType
+from targets.schema import Target
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a tiling is chosen for. Targets are compared by identity: their tables cannot be hashed."""
+
+    geometry: Geometry
+    target: Target = field(compare=False)
+    operand: DType
+    sum_type: DType
+    cores: int
+    target_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_id", id(self.target))
+
+    @property
+    def rate(self) -> str:
+        """The target's matrix rate."""
+        return self.operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
+
+
+class _Counts(NamedTuple):
+    """What one core does: cycles of its issue and vector unit, bytes from DDR, through GSM, and bytes of sums."""
+
+    cycles: float
+    read: float
+    passed: float
+    stored: float
+
+
+def estimate(setting: Setting, tiling: DwTiling) -> float:
+    """Cycles of the launches."""
+    g, target = setting.geometry, setting.target
+    share = parts(g, tiling.split, 0, setting.cores)
+    if not share or 0 in (g.cog, g.cig):
+        return 0.0
+    blocks = _block_kinds(g, tiling)
+    total = sum(times for *_, times in blocks)
+    mine, running = 1.0, setting.cores
+    if tiling.split == "channels":
+        most = ceil(total / setting.cores)
+        running = ceil(total / most)
+        mine = most / total
+    else:
+        running = active(g, tiling.split, setting.cores)
+    ddr, gsm = target.link_units("ddr", running) / UNIT, target.link_units("gsm", running) / UNIT
+    rate = min(target.port_units("ddr_read") / UNIT, ddr / running)
+    counts = [_block(setting, tiling, share, rate, *sizes) for *sizes, _ in blocks]
+    cycles, read, passed, stored = (
+        mine * sum(c[i] * b[-1] for c, b in zip(counts, blocks, strict=True)) for i in range(4)
+    )
+    write_cost = target.link["ddr"].write_cost
+    writing = stored * max(1 / (target.port_units("ddr_write") / UNIT), running * write_cost / ddr)
+    return max(cycles, read / rate, 2 * running * passed / gsm) + writing + _reduction(setting, tiling)
+
+
+def _block_kinds(g: Geometry, t: DwTiling) -> list[tuple[int, int, int, int, int]]:
+    """(groups, output channels, taps, channels, how many) of the blocks of dw."""
+    found = []
+    for gb, cuts in piece_kinds(g.groups, t.groups):
+        for kb, outs in piece_kinds(g.cog, t.out_channels if gb == 1 else g.cog):
+            for cb, ins in piece_kinds(g.cig, t.channels if gb == 1 else g.cig):
+                for taps, times in piece_kinds(g.taps, t.taps):
+                    found.append((gb, kb, taps, cb, cuts * outs * ins * times))
+    return found
+
+
+def _block(
+    setting: Setting, t: DwTiling, share: tuple[Part, ...], rate: float, gb: int, kb: int, taps: int, cb: int
+) -> _Counts:
+    """One block, over all outputs of a core; DDR gives it `rate` bytes a cycle."""
+    g, target, item = setting.geometry, setting.target, setting.operand.size_bytes
+    issue, vector, spec = target.issue, target.vector, target.matmul[setting.rate]
+    burst, overhead = target.link["ddr"].burst_bytes, target.link["ddr"].row_overhead_bytes
+    cycles = read = passed = 0.0
+    strips = piece_kinds(kb, t.rows if gb == 1 else kb)
+    register = vector.register_bytes * vector.moves_per_cycle
+    for (m, runs), times in _kinds(g, share, t.k).items():
+        copies = taps * (1 if g.taps == 1 and g.w.stride == g.h.stride == 1 and g.w.out == g.w.size else runs)
+        columns = gb * taps * cb * m * item
+        core = copies * issue.copy_cycles + columns / register + vector.run_cycles
+        if gb > 1:
+            core += 2 * columns / register + vector.run_cycles + issue.vector_cycles
+        for rows, cuts in strips:
+            turning = 2 * gb * rows * m * item / register + vector.run_cycles + vector.call_cycles
+            fixed = 3 * issue.copy_cycles + issue.vector_cycles + issue.matmul_cycles
+            core += cuts * (turning + fixed + matmul_cycles(spec, gb, rows, taps * cb, m))
+            read += times * cuts * link_bytes(m, gb * rows * item, g.cout * item, burst, overhead)
+            passed += times * cuts * gb * rows * m * item
+        rows_of_x = taps * link_bytes(m, gb * cb * item, g.w.stride * g.cin * item, burst, overhead)
+        # What the queue does not hold of the copies before a product has to start before the product can.
+        waits = max(0.0, 1 - target.engine["dma"].queue_depth * sum(cuts for _, cuts in strips) / copies)
+        cycles += times * (core + waits * rows_of_x / rate)
+        read += times * rows_of_x
+    wide = item if active(g, t.split, setting.cores) == 1 else 4
+    return _Counts(cycles, read, passed, gb * kb * taps * cb * wide)
+
+
+def _kinds(g: Geometry, share: tuple[Part, ...], k: int) -> dict[tuple[int, int], int]:
+    """(outputs, output rows) -> how many chunks of a core are such."""
+    found: dict[tuple[int, int], int] = {}
+    for part in share if 0 not in (g.n, g.d.out, g.h.out, g.w.out) else ():
+        for m, runs, times in chunk_kinds(part.hb, g.w.out, part.nb, k):
+            found[m, runs] = found.get((m, runs), 0) + times * g.d.out
+    return found
+
+
+def _reduction(setting: Setting, t: DwTiling) -> float:
+    """Cycles of the launch that adds up what the cores hold."""
+    g, target = setting.geometry, setting.target
+    several = active(g, t.split, setting.cores)
+    if several == 1:
+        return 0.0
+    elements = g.cout * g.taps * g.cig
+    ddr = target.link_units("ddr", setting.cores) / UNIT
+    written = elements * setting.operand.size_bytes * target.link["ddr"].write_cost
+    launch = target.launch["default"]
+    moved = max(
+        (4 * several * elements + written) / ddr,
+        4 * several * elements / setting.cores / (target.port_units("ddr_read") / UNIT),
+    )
+    return moved + launch.cycles + launch.cycles_per_core * setting.cores
