@@ -17,7 +17,7 @@ from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
-from simulator.values.numerics import Array
+from simulator.values.numerics import Array, DType
 from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
@@ -162,6 +162,13 @@ def _resolve(arrays: Mapping[str, Array], **geometry: Any) -> ConvShape:
     return ConvShape.resolve(arrays["dy"].shape, *shapes, **geometry)
 
 
+def _supported_type(operand: DType, target: Target) -> DType:
+    if operand.name == "fp64":
+        what = "fp64 is a type of gemm only"
+        raise OperandError(what, argument="dtype", where=target.name, got="fp64", limit="fp16, fp32")
+    return operand
+
+
 def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: bool = False) -> None:
     """Refuse a call whose tensors fit neither the target's DDR nor this computer, before any is made.
 
@@ -187,7 +194,7 @@ def _run_dx(
 ) -> Run:
     """Allocate, launch and collect."""
     chip, operands_given = call.target, {n: a for n, a in arrays.items() if n in ("dy", "w")}
-    operand = named(chosen_dtype(chip, dtype, operands_given))
+    operand = _supported_type(named(chosen_dtype(chip, dtype, operands_given)), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
     tiling = dx_tiling(shape, operand, machine, given)
     operands = allocate_dx(shape, operand, machine, tiling)
