@@ -286,6 +286,8 @@ def test_slices_are_granules() -> None:
         ({"N_A": 0}, "N_A"),
         ({"ahead": -1}, "ahead"),
         ({"split": "k"}, "split"),
+        ({"kernel": "nt"}, "kernel"),
+        ({"kernel": "nt", "swap": True}, "kernel"),
         ({"M_B": 1}, "M_B"),
     ],
 )
@@ -361,6 +363,8 @@ ONES = np.ones((3, 4), np.float32)
         ({"a": ONES.astype(int), "b": ONES.T}, OperandError, "a"),
         ({"a": ONES, "b": ONES.T.astype(np.float16)}, OperandError, "a and b"),
         ({"a": ONES.astype(np.float64), "b": ONES.T.astype(np.float64)}, OperandError, "dtype"),
+        ({"a": ONES, "b": ONES.T, "c": ONES}, OperandError, "c"),
+        ({"a": ONES, "b": ONES.T, "accumulate": True}, OperandError, "c"),
         ({"shape": (1, 2), "numerics": False}, ShapeError, "shape"),
         ({"shape": (1, 2, -1), "numerics": False}, ShapeError, "shape"),
         ({"shape": (1, 2, 1.5), "numerics": False}, ShapeError, "shape"),
