@@ -25,6 +25,9 @@ KERNEL_COLUMNS = 48
 K_STEP = 512
 """Rows and columns of the widest fp64 micro-kernel, and the step of k of products with one short side."""
 
+TURNING_BYTES = 32768
+"""Bytes of AM in which a transposed operand is turned, square by square."""
+
 Tiling = dict[str, object]
 
 
@@ -57,8 +60,8 @@ def _few_columns(row: Row, target: Target, item_bytes: int) -> Tiling:
 def _one_short_side(row: Row, target: Target, item_bytes: int) -> Tiling:
     """The operand of the short side is the one in GSM: with more rows than columns they change places.
 
-    Where the operands run along k the merged kernel is used, with the widest C tile that SM holds. C tiles that
-    are turned in AM leave room for one only.
+    Where the operands run along k the merged kernel is used, with the widest C tile that SM holds and the longest step
+    of k that AM holds. C tiles that are turned in AM leave room for one only.
     """
     swap, short = row.m > row.n, min(row.m, row.n)
     sizes = {"M_G": short, "K_G": row.k, "M_A": short, "K_A": K_STEP, "M_S": KERNEL_ROWS}
@@ -71,9 +74,18 @@ def _one_short_side(row: Row, target: Target, item_bytes: int) -> Tiling:
     }
     if not row.trans_a if swap else row.trans_b:
         widest = target.memory["sm"].size_bytes // (short * item_bytes)
-        merged = target.matmul[f"{row.dtype}_nt_merged"].granule_columns
-        fields |= {"kernel": "nt_merged", "N_A": widest // merged * merged, "c_buffers": 1}
+        granule = target.matmul[f"{row.dtype}_nt_merged"].granule_columns
+        columns = widest // granule * granule
+        room = target.memory["am"].size_bytes - TURNING_BYTES
+        step = _equal(row.k, room // (2 * (columns + KERNEL_ROWS) * item_bytes))
+        fields |= {"kernel": "nt_merged", "N_A": columns, "K_A": step, "c_buffers": 1}
     return fields
+
+
+def _equal(total: int, most: int) -> int:
+    """The size of equal steps of at most `most`, in eighths."""
+    size = -(-total // -(-total // (most // 8 * 8)))
+    return -(-size // 8) * 8
 
 
 def _share(rows: int, cores: int) -> int:

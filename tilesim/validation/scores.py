@@ -16,7 +16,8 @@ from tilesim.validation.blocking import tiling_of
 from tilesim.validation.rows import MICROKERNEL, Row
 
 MOST_TILES = 300_000
-"""A tiles of a core beyond which a row is run at a quarter and an eighth of its length, and extended."""
+"""A tiles of a core beyond which a row is run with a quarter and an eighth of its columns, and extended: cores that divide
+the columns do the same for each tile of columns, panel by panel."""
 
 MICRO_KERNELS = {"NN": "", "NT": "_nt", "NT-merged": "_nt_merged"}
 """Endings of the rate tables, by the mode of a row."""
@@ -130,17 +131,11 @@ def predicted_cycles(row: Row, target: Target) -> float:
         spec = target.matmul[row.dtype + MICRO_KERNELS[row.mode]].model_copy(update={"call_cycles": 0})
         return matmul_cycles(spec, 1, row.m, row.n, row.k) + target.issue.matmul_cycles
     tiling = tiling_of(row, target, named(row.dtype).size_bytes)
-    along = "n" if tiling["split"] == "n" else "m"
-    if _tiles(row, tiling) <= MOST_TILES:
+    if tiling["split"] == "m" or _tiles(row, tiling) <= MOST_TILES:
         return _run(row, target, tiling)
-    length = row.n if along == "n" else row.m
-    short, longer = (length // part // row.cores * row.cores for part in (8, 4))
-    first, second = (_run(_cut(row, along, size), target, tiling) for size in (short, longer))
-    return second + (second - first) * (length - longer) / (longer - short)
-
-
-def _cut(row: Row, along: str, size: int) -> Row:
-    return replace(row, n=size) if along == "n" else replace(row, m=size)
+    short, longer = (row.n // part // row.cores * row.cores for part in (8, 4))
+    first, second = (_run(replace(row, n=n), target, tiling) for n in (short, longer))
+    return second + (second - first) * (row.n - longer) / (longer - short)
 
 
 def _tiles(row: Row, tiling: dict[str, object]) -> float:
