@@ -16,8 +16,8 @@ from tilesim.validation.blocking import tiling_of
 from tilesim.validation.rows import MICROKERNEL, Row
 
 MOST_TILES = 300_000
-"""A tiles of a core beyond which a row is run with a quarter and an eighth of its columns, and extended: cores that divide
-the columns do the same for each tile of columns, panel by panel."""
+"""A tiles of a core beyond which a row is run with a quarter and an eighth of its columns, and extended: cores that
+divide the columns do the same for each tile of columns, panel by panel."""
 
 MICRO_KERNELS = {"NN": "", "NT": "_nt", "NT-merged": "_nt_merged"}
 """Endings of the rate tables, by the mode of a row."""
