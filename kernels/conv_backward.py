@@ -222,6 +222,13 @@ def resolved_shape(
     return ConvShape.resolve(arrays["dy"].shape, *shapes, **given)
 
 
+def _supported_type(operand: DType, target: Target) -> DType:
+    if operand.name == "fp64":
+        what = "fp64 is a type of gemm only"
+        raise OperandError(what, argument="dtype", where=target.name, got="fp64", limit="fp16, fp32")
+    return operand
+
+
 def require_capacity(
     shape: ConvShape, target: Target, dtype: str, grads: Sequence[str] = ("dx",), *, check: bool = False
 ) -> None:
@@ -267,7 +274,7 @@ def _run(
 ) -> Run:
     """Allocate, launch and collect."""
     chip, used = call.target, {n: a for n, a in arrays.items() if n in call.operands}
-    operand = named(chosen_dtype(chip, dtype, used))
+    operand = _supported_type(named(chosen_dtype(chip, dtype, used)), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
     require_ddr(shape, chip, operand, call.grads)
     gradients = Backward.of(shape, operand, machine, call.grads, given)

@@ -32,6 +32,8 @@ def gemm(
     a: npt.ArrayLike | None = None,
     b: npt.ArrayLike | None = None,
     *,
+    c: npt.ArrayLike | None = None,
+    accumulate: bool | None = None,
     trans_a: bool = False,
     trans_b: bool = False,
     shape: Sequence[int] | None = None,
@@ -42,11 +44,13 @@ def gemm(
     numerics: bool = True,
     checks: Checks | None = None,
 ) -> Run:
-    """A matrix product, and what it costs on a target.
+    """A matrix product, c = a x b or c += a x b, and what it costs on a target.
 
     Args:
         a: [M, K], or [K, M] with trans_a.
         b: [K, N], or [N, K] with trans_b.
+        c: [M, N], what the product is added to; it is not changed.
+        accumulate: whether the product is added to c; default: where c is given.
         trans_a: whether a is given transposed.
         trans_b: whether b is given transposed.
         shape: (M, N, K); with numerics=False, no arrays are needed.
@@ -64,21 +68,23 @@ def gemm(
         ShapeError, OperandError, TilingError, TargetError, CapacityError: an argument is refused.
     """
     chip = _supported(resolved_target(target))
-    arrays = {name: _matrix(name, value) for name, value in (("a", a), ("b", b)) if value is not None}
+    named_arrays = (("a", a), ("b", b), ("c", c))
+    arrays = {name: _matrix(name, value) for name, value in named_arrays if value is not None}
     m, n, k = _sizes(arrays, trans_a, trans_b, shape)
-    if numerics and len(arrays) < 2:
-        missing = "b" if "a" in arrays else "a"
-        raise OperandError(
-            "an operand is missing", argument=missing, remedy="give it, or ask for numerics=False"
-        )
+    adds = c is not None if accumulate is None else accumulate
+    missing = [name for name in ("a", "b", *("c" * adds)) if name not in arrays]
+    if numerics and missing:
+        remedy = "give it, or ask for numerics=False"
+        raise OperandError("an operand is missing", argument=missing[0], remedy=remedy)
     operand = named(chosen_dtype(chip, dtype, arrays))
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
-    problem = Problem(m, n, k, bool(trans_a), bool(trans_b), operand, chip, len(machine.cores))
+    problem = Problem(m, n, k, bool(trans_a), bool(trans_b), operand, chip, len(machine.cores), adds)
     chosen = plan_gemm(problem, tiling or {})
+    problem = problem.other_way() if chosen.swap else problem
     tensors = _allocate(problem, chosen, machine)
     if numerics:
         require_host_memory(_host_bytes(tensors))
-        _put_operands(tensors, arrays)
+        _put_operands(problem, tensors, arrays)
     tensors.a.constant = tensors.b.constant = True
     machine.launch(Gemm(problem, chosen, tensors))
     return _collect(problem, chosen, machine, tensors)
@@ -101,15 +107,18 @@ def require_capacity(
     """
     machine = Machine(target, cores, numerics=False)
     problem = Problem(*shape, False, False, named(dtype), target, len(cores))
-    tensors = _allocate(problem, plan_gemm(problem, tiling or {}), machine)
+    chosen = plan_gemm(problem, tiling or {})
+    tensors = _allocate(problem.other_way() if chosen.swap else problem, chosen, machine)
     m, n, k = shape
     require_host_memory(_host_bytes(tensors) + (16 * (m * k + k * n + 2 * m * n) if check else 0))
 
 
-def check_gemm(run: Run, a: npt.ArrayLike, b: npt.ArrayLike) -> dict[str, Comparison]:
+def check_gemm(
+    run: Run, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None
+) -> dict[str, Comparison]:
     """The product of a run against the reference, within the bound of rounding; also noted in the run.
 
-    a and b are the operands as they were given; the reference takes them as the chip does, in its data type.
+    a, b and c are the operands as they were given; the reference takes them as the chip does, in its data type.
 
     Raises:
         OperandError: they are no matrices that fit each other and the run.
@@ -119,6 +128,9 @@ def check_gemm(run: Run, a: npt.ArrayLike, b: npt.ArrayLike) -> dict[str, Compar
     left, right = np.asarray(a).astype(storage, copy=False), np.asarray(b).astype(storage, copy=False)
     reference = gemm_reference(left, right, **turned)
     magnitude = gemm_reference(np.abs(left), np.abs(right), **turned)
+    if c is not None:
+        added = np.asarray(c).astype(storage, copy=False).astype(np.float64)
+        reference, magnitude = reference + added, magnitude + np.abs(added)
     bound = error_bound(magnitude, reference, run.dtype, longest_chain(run), _unit(run))
     found = {name: compare(got, reference, bound) for name, got in run.outputs.items()}
     run.max_error = {name: c.max_error for name, c in found.items()}
@@ -132,7 +144,13 @@ def longest_chain(run: Run) -> int:
     if _unit(run) > UNIT_ROUNDOFF["fp32"]:
         return k + run.cores  # an accumulator of the operands' type rounds at every step of k
     full, rest = divmod(k, panel)
-    return min(step, k) + full * -(-panel // step) + -(-rest // step) + run.cores
+    return (
+        bool(run.shape.get("accumulate"))
+        + min(step, k)
+        + full * -(-panel // step)
+        + -(-rest // step)
+        + run.cores
+    )
 
 
 def _unit(run: Run) -> float:
@@ -165,14 +183,14 @@ def _sizes(arrays: Mapping[str, Array], trans_a: bool, trans_b: bool, shape: Seq
     """(M, N, K), as said or as the arrays imply; the arrays must agree."""
     if shape is not None:
         m, n, k = _checked(shape)
-    elif len(arrays) == 2:
+    elif "a" in arrays and "b" in arrays:
         (m, k), n = arrays["a"].shape[:: -1 if trans_a else 1], arrays["b"].shape[0 if trans_b else 1]
     else:
         missing = "b" if "a" in arrays else "a"
         raise OperandError(
             "an operand is missing", argument=missing, remedy="give it, or shape with numerics=False"
         )
-    wanted = {"a": (k, m) if trans_a else (m, k), "b": (n, k) if trans_b else (k, n)}
+    wanted = {"a": (k, m) if trans_a else (m, k), "b": (n, k) if trans_b else (k, n), "c": (m, n)}
     for name, array in arrays.items():
         if array.shape != wanted[name]:
             what = "an operand of another shape"
@@ -195,13 +213,15 @@ def _allocate(problem: Problem, tiling: GemmTiling, machine: Machine) -> GemmTen
         CapacityError: DDR is too small.
     """
     p = problem
-    a = machine.tensor("a", (p.k, p.m) if p.trans_a else (p.m, p.k), p.operand)
-    b = machine.tensor("b", (p.n, p.k) if p.trans_b else (p.k, p.n), p.operand)
-    c = machine.tensor("c", (p.m, p.n), p.operand)
+    left, right = ("b", "a") if p.swapped else ("a", "b")
+    a = machine.tensor(left, (p.k, p.m) if p.trans_a else (p.m, p.k), p.operand)
+    b = machine.tensor(right, (p.n, p.k) if p.trans_b else (p.k, p.n), p.operand)
+    shape = (p.n, p.m) if p.swapped else (p.m, p.n)
+    c = machine.tensor("c", shape, p.operand)
     total = p.sum_type(tiling)
     if total is p.operand or not p.partial(tiling):
         return GemmTensors(a, b, c, c)
-    return GemmTensors(a, b, c, machine.tensor("c_partial", (p.m, p.n), total))
+    return GemmTensors(a, b, c, machine.tensor("c_partial", shape, total))
 
 
 def _host_bytes(tensors: GemmTensors) -> int:
@@ -210,9 +230,19 @@ def _host_bytes(tensors: GemmTensors) -> int:
     return 3 * (tensors.a.bytes + tensors.b.bytes + tensors.c.bytes) + scratch
 
 
-def _put_operands(tensors: GemmTensors, arrays: Mapping[str, Array]) -> None:
-    fill_from(tensors.a, arrays["a"])
-    fill_from(tensors.b, arrays["b"])
+def _put_operands(problem: Problem, tensors: GemmTensors, arrays: Mapping[str, Array]) -> None:
+    left, right = ("b", "a") if problem.swapped else ("a", "b")
+    fill_from(tensors.a, arrays[left])
+    fill_from(tensors.b, arrays[right])
+    if problem.accumulate:
+        fill_from(tensors.c, arrays["c"].copy())
+
+
+def _asked(problem: Problem) -> dict[str, object]:
+    """The sizes of what was asked for."""
+    p = problem.other_way() if problem.swapped else problem
+    shape: dict[str, object] = {"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b}
+    return {**shape, "accumulate": True} if p.accumulate else shape
 
 
 def _collect(problem: Problem, tiling: GemmTiling, machine: Machine, tensors: GemmTensors) -> Run:
@@ -230,6 +260,6 @@ def _collect(problem: Problem, tiling: GemmTiling, machine: Machine, tensors: Ge
         macs=machine.macs,
         useful_macs=p.m * p.n * p.k,
         peak_flops_per_cycle=p.spec(tiling).flops_per_cycle * p.cores,
-        shape={"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b},
+        shape=_asked(p),
         numerics=machine.numerics,
     )

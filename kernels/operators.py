@@ -46,7 +46,8 @@ OPERATORS = {
         ("dsp",),
         (),
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
-        " memory, rows of a in its scalar memory. Tiling fields are M_G, K_G, M_A, K_A, N_A and M_S.",
+        " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
+        " K_G, M_A, K_A, N_A, M_S, split, kernel and swap.",
     ),
 }
 

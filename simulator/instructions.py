@@ -101,13 +101,14 @@ def link_bytes(rows: int, row_bytes: int, stride: int, burst: int, overhead: int
 def matmul_cycles(spec: MatmulSpec, groups: int, m: int, n: int, k: int) -> int:
     """Cycles of `groups` products m x n x k: calls of the micro-kernel over row blocks and column blocks.
 
-    A call costs a fixed time and `granule_cycles` a step of k for its width; tail rows cost a whole kernel.
+    A call costs a fixed time and `granule_cycles` a step of k for its width; tail rows cost a whole kernel. A
+    product costs `once_cycles` more, whatever its blocks.
     """
     granules, widest = ceil(n / spec.granule_columns), len(spec.granule_cycles)
     widths = [widest] * (granules // widest) + ([granules % widest] if granules % widest else [])
     overhead = spec.fixed_cycles + spec.call_cycles
     columns = sum(overhead + ceil(spec.granule_cycles[w - 1] * k) for w in widths)
-    return groups * ceil(m / spec.kernel_rows) * columns
+    return groups * (spec.once_cycles + ceil(m / spec.kernel_rows) * columns)
 
 
 class Copy(Instruction):

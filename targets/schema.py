@@ -128,7 +128,14 @@ class LinkSpec(Bandwidth):
 
 
 class PortSpec(Bandwidth):
-    """What one core can take or give in one direction, over all its lanes that use the port."""
+    """What one core can take or give in one direction, over all its lanes that use the port.
+
+    Attributes:
+        shares: another port with which it takes turns, so that a core that reads and writes does each for a part of
+            the time; empty where both go on at once.
+    """
+
+    shares: str = ""
 
 
 class PathSpec(Table):
@@ -184,12 +191,16 @@ class MatmulSpec(Table):
     A call computes `kernel_rows` rows of 1, 2, ... granules of columns over k steps, and takes
     `fixed_cycles + k * granule_cycles[granules - 1]` cycles on the engine and `call_cycles` of software.
 
+    A table is named after its data type ("fp32", "fp64"; "fp16_fp16" sums in fp16). The name of a kernel that takes
+    its second operand transposed ends in `_nt`, or in `_nt_merged` where its blocks overlap in one loop.
+
     Attributes:
         kernel_rows: rows of a kernel.
         granule_columns: columns of a granule.
         granule_cycles: cycles a k step of kernels of 1, 2, ... granules.
         fixed_cycles: fill and drain of a kernel.
         call_cycles: software around a kernel.
+        once_cycles: added once for all blocks of a product.
         flops_per_cycle: peak of one core (a multiply-add is two).
     """
 
@@ -198,6 +209,7 @@ class MatmulSpec(Table):
     granule_cycles: Annotated[tuple[Rate, ...], Field(min_length=1, strict=False)]
     fixed_cycles: Natural
     call_cycles: Natural
+    once_cycles: Natural = 0
     flops_per_cycle: Rate
 
 
@@ -327,6 +339,9 @@ def _broken_references(target: Target) -> Iterator[TargetError]:
     yield from _broken_engines(target)
     for key, path in target.path.items():
         yield from _broken_path(target, key, path)
+    for name, port in target.port.items():
+        if port.shares and port.shares not in target.port:
+            yield _unknown("port", f"port.{name}.shares", port.shares, target.port)
     if "default" not in target.launch:
         yield TargetError("missing key", key="launch.default", remedy="give the cost of an ordinary launch")
 

@@ -158,7 +158,8 @@ class LaunchModel:
         """The stream of a copy joins its link."""
         path = self.target.path[cost.path]
         factor = self._costs[path.link, path.direction]
-        flow = flow_of(lane, cost.charged_bytes, factor, path.port, self._ports[path.port], weight)
+        port = self.target.port[path.port].shares or path.port
+        flow = flow_of(lane, cost.charged_bytes, factor, port, self._ports[path.port], weight)
         self.links[path.link].join(flow, now)
         self.look()
 

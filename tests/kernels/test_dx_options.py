@@ -272,6 +272,7 @@ def test_refusals_name_their_argument() -> None:
         ("cores", lambda: conv_backward(dy, w, shape=PLAIN, cores=5)),
         ("cores", lambda: conv_backward(dy, w, shape=PLAIN, cores=[0, 0])),
         ("dtype", lambda: conv_backward(dy, w, shape=PLAIN, dtype="fp64")),
+        ("dtype", lambda: conv_backward(dy, w, shape=PLAIN, dtype="fp64", target="ft_m7032")),
         ("grads", lambda: conv_backward(dy, w, shape=PLAIN, grads=("dq",))),
         ("layout", lambda: conv_backward(dy, w, shape=PLAIN, layout="HWCN")),
         ("dy", lambda: conv_backward(dy.astype(np.int32), w, shape=PLAIN)),

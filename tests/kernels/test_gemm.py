@@ -204,10 +204,8 @@ def test_fp16_accumulator_doubles_the_peak() -> None:
 
 def test_fp64_is_summed_in_fp64() -> None:
     """On a target with an fp64 rate nothing passes through fp32."""
-    target = load_target("mt7004")
-    wide = target.model_copy(update={"matmul": {**target.matmul, "fp64": target.matmul["fp32"]}})
     a, b = np.array([[1.0, 2.0**-40]]), np.ones((2, 1))
-    run = gemm(a, b, target=wide, tiling={"K_G": 1})
+    run = gemm(a, b, target="ft_m7032", tiling={"K_G": 1})
     assert run.outputs["c"].item() == 1 + 2.0**-40
     assert check_gemm(run, a, b)["c"].ok
 
@@ -288,6 +286,8 @@ def test_slices_are_granules() -> None:
         ({"N_A": 0}, "N_A"),
         ({"ahead": -1}, "ahead"),
         ({"split": "k"}, "split"),
+        ({"kernel": "nt"}, "kernel"),
+        ({"kernel": "nt", "swap": True}, "kernel"),
         ({"M_B": 1}, "M_B"),
     ],
 )
@@ -363,6 +363,8 @@ ONES = np.ones((3, 4), np.float32)
         ({"a": ONES.astype(int), "b": ONES.T}, OperandError, "a"),
         ({"a": ONES, "b": ONES.T.astype(np.float16)}, OperandError, "a and b"),
         ({"a": ONES.astype(np.float64), "b": ONES.T.astype(np.float64)}, OperandError, "dtype"),
+        ({"a": ONES, "b": ONES.T, "c": ONES}, OperandError, "c"),
+        ({"a": ONES, "b": ONES.T, "accumulate": True}, OperandError, "c"),
         ({"shape": (1, 2), "numerics": False}, ShapeError, "shape"),
         ({"shape": (1, 2, -1), "numerics": False}, ShapeError, "shape"),
         ({"shape": (1, 2, 1.5), "numerics": False}, ShapeError, "shape"),

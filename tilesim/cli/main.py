@@ -16,6 +16,7 @@ from tilesim.cli.operators import operators
 from tilesim.cli.report import report
 from tilesim.cli.run import run
 from tilesim.cli.targets import targets
+from tilesim.cli.validate import validate
 
 
 class OneLineGroup(TyperGroup):
@@ -56,6 +57,7 @@ app.command()(run)
 app.command()(targets)
 app.command()(operators)
 app.command()(report)
+app.command()(validate)
 
 
 def main() -> None:

@@ -15,9 +15,12 @@ While K has further panels, C goes out and back in fp32: in C itself, or for fp1
 in DDR; the last panel rounds once.
 
 Transposed operands are turned in AM, on the way, by the vector unit: no further launch and no second trip
-through DDR, but cycles that products cannot use. B tiles are turned each time they are loaded. A is turned
-square by square on its way from DDR through AM to GSM, once a panel. The chip's DMA has a mode that
-transposes; it is not modelled.
+through DDR, but cycles that products cannot use. B tiles are turned each time they are loaded, unless the
+micro-kernel takes them as they are (then A and B are in AM and C in SM). A is turned square by square on its way
+from DDR through AM to GSM, once a panel. The chip's DMA has a mode that transposes; it is not modelled.
+
+With swap the operands change places, and c is the transposed result: the vector unit turns C tiles, or a micro-kernel
+that stores its results one by one keeps them so.
 """
 
 from __future__ import annotations
@@ -28,16 +31,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kernels.dsp.dx.geometry import pieces
+from kernels.dsp.product.panels import LOAD_A, LOAD_B, LOAD_C, STORE, turned_panel
 from kernels.dsp.product.tiling import GemmTiling, Problem, needs, strips, turn_side
 from simulator.instructions import Barrier, Coords, Instruction, Matmul
 from simulator.kernel import Core, Space
 from simulator.memory.boxes import load_box, store_box
 from simulator.memory.memories import Buffer, View
 from simulator.tiles import Loop, Step, nothing, walk
+from simulator.turned import MatmulTurned
 from simulator.vector import Cast, Fill, Permute
-
-LOAD_A, LOAD_B, LOAD_C, STORE = range(4)
-"""DMA channels: A tiles, B tiles, panels and C tiles, results."""
 
 Piece = tuple[int, int]
 """First index and number of rows, columns or steps of k."""
@@ -45,7 +47,7 @@ Piece = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GemmTensors:
-    """The matrices in DDR: a [M, K] or [K, M], b [K, N] or [N, K], c [M, N].
+    """The matrices in DDR: a [M, K] or [K, M], b [K, N] or [N, K], c [M, N] (of a swapped product [N, M]).
 
     `partial` keeps c's sums between panels of K: its own tensor, or c where that has the type of the sums.
     """
@@ -84,7 +86,8 @@ class Gemm:
         self.tensors = tensors
         self.sum_type = problem.sum_type(tiling)
         self.rate = problem.rate(tiling)
-        self.axes: tuple[str, ...] = ("n", "m", "k") if tiling.split == "n" else ("m", "n", "k")
+        outer_n = (tiling.split == "n") is not problem.swapped
+        self.axes: tuple[str, ...] = ("n", "m", "k") if outer_n else ("m", "n", "k")
         self.shares = problem.shares(tiling)
 
     def panels(self, rank: int) -> list[Panel]:
@@ -150,22 +153,30 @@ class GemmProgram:
         self.columns = kernel.shares[core.rank] if t.split == "n" else (0, p.n)
         # A panel of one K step reads a B tile once for all its rows; with more, C tiles stay and B passes.
         self.single = min(t.K_G, p.k) <= t.K_A
+        self.turns_b, self.turns_c = p.turns_b(t), p.turns_c(t)
 
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
         t = self.tiling
-        b = (self._load_b, self._turn_b if self.problem.trans_b else nothing)
+        b = (self._load_b, self._turn_b if self.turns_b else nothing)
         outer, inner = (b, (nothing, nothing)) if self.single else ((nothing, nothing), b)
         # C of one panel is read by the next, so that nothing of that is loaded before this one is stored.
         fence = t.gsm_holds == "a" or self.problem.partial(t)
         loops = (
             Loop(lambda _: self._panels, load=self._load_panel, enter=self._meet, fence=fence, ahead=0),
             Loop(lambda _: self._n_tiles, load=outer[0], enter=outer[1], ahead=t.ahead),
-            Loop(self._c_tiles, load=self._load_c, store=self._store_c, ahead=min(t.ahead, t.c_buffers - 1)),
+            Loop(
+                self._c_tiles,
+                load=self._load_c,
+                enter=self._turn_c if self.turns_c and self.problem.loads_c(t) else nothing,
+                store=self._store_c,
+                ahead=min(t.ahead, t.c_buffers - 1),
+            ),
             Loop(self._k_steps, load=inner[0], enter=inner[1], ahead=t.ahead),
             Loop(self._a_tiles, load=self._load_a, ahead=t.ahead),
         )
         yield from walk(loops, self._multiply)
+        yield from self._missing()
 
     # -- tiles -----------------------------------------------------------------------------------------------
 
@@ -195,51 +206,36 @@ class GemmProgram:
     def _load_panel(self, step: Step) -> Iterator[Instruction]:
         """This core's part of a panel into GSM, when nobody reads the panel before any more."""
         panel: Panel = step.tile
-        if self.tiling.gsm_holds == "none" or not panel.kb:
+        if not panel.kb:
             return
-        if self.tiling.together and step.ordinal:
+        if self.tiling.meets and step.ordinal:
             yield Barrier(0)
         first, rows = self.kernel.part(panel, self.core.rank)
-        if rows and self.problem.trans_a:
-            yield from self._turn_panel(panel, first, rows)
-        elif rows:
-            start, size = (panel.m + first, panel.k), (rows, panel.kb)
-            local, at = self.core.rings["panel"][0], first * panel.kb
-            coords = self.kernel.coords(panel.m, -1, panel.k)
-            yield from load_box(
-                local, self.tensors.a, start, size, channel=LOAD_C, coords=coords, name="load_panel", first=at
-            )
-
-    def _turn_panel(self, panel: Panel, first: int, rows: int) -> Iterator[Instruction]:
-        """The same from a transposed A: squares through AM, where the vector unit turns them."""
-        side, rings = turn_side(self.problem.operand), self.core.rings
-        squares = [
-            (m, mb, k, kb) for m, mb in strips(first, rows, side) for k, kb in strips(0, panel.kb, side)
-        ]
+        if self.tiling.gsm_holds == "none" or not rows:
+            return
         coords = self.kernel.coords(panel.m, -1, panel.k)
-
-        def load(step: Step) -> Iterator[Instruction]:
-            m, mb, k, kb = step.tile
-            given, start = rings["turn_in"][step.ordinal], (panel.k + k, panel.m + m)
-            yield from load_box(
-                given, self.tensors.a, start, (kb, mb), channel=LOAD_C, coords=coords, name="load_panel"
-            )
-
-        def turn(step: Step) -> Iterator[Instruction]:
-            m, mb, k, kb = step.tile
-            turned = rings["turn_out"][step.ordinal]
-            given = rings["turn_in"][step.ordinal].dense((kb, mb))
-            yield Permute(turned.dense((mb, kb)), given, (1, 0), coords=coords)
-            yield from store_box(
-                rings["panel"][0], (m, k), (mb, kb), turned,
-                channel=STORE, coords=coords, name="store_panel", frame=(panel.mb, panel.kb),
-            )  # fmt: skip
-
-        yield from walk((Loop(lambda _: squares, load=load),), turn)
+        local, a, item = self.core.rings["panel"][0], self.tensors.a, self.problem.operand
+        if self.problem.trans_a:
+            place = (panel.m, panel.k, panel.mb, panel.kb)
+            yield from turned_panel(self.core.rings, a, place, (first, rows), turn_side(item), coords)
+            return
+        start, size = (panel.m + first, panel.k), (rows, panel.kb)
+        yield from load_box(
+            local, a, start, size, channel=LOAD_C, coords=coords, name="load_panel", first=first * panel.kb
+        )
 
     def _meet(self, step: Step) -> Iterator[Instruction]:
         """The panel is whole when all cores have loaded their parts."""
-        if self.tiling.together and step.tile.kb:
+        if self.tiling.meets and step.tile.kb:
+            yield Barrier(1)
+
+    def _missing(self) -> Iterator[Instruction]:
+        """The barriers of panels that other cores have more of."""
+        if not self.tiling.meets or not self.problem.k:
+            return
+        counts = [len(self.kernel.panels(rank)) for rank in range(len(self.kernel.shares))]
+        for _ in range(max(counts) - counts[self.core.rank]):
+            yield Barrier(0)
             yield Barrier(1)
 
     def _load_a(self, step: Step) -> Iterator[Instruction]:
@@ -273,9 +269,8 @@ class GemmProgram:
         k, kb, n, nb = self._b_tile(step)
         if not kb:
             return
-        turned = self.problem.trans_b
-        local = self.core.rings["b_given" if turned else "b"][step.ordinal]
-        start, size = ((n, k), (nb, kb)) if turned else ((k, n), (kb, nb))
+        local = self.core.rings["b_given" if self.turns_b else "b"][step.ordinal]
+        start, size = ((n, k), (nb, kb)) if self.problem.trans_b else ((k, n), (kb, nb))
         yield from load_box(
             local,
             self.tensors.b,
@@ -298,47 +293,73 @@ class GemmProgram:
     # -- C ---------------------------------------------------------------------------------------------------
 
     def _c_tile(self, step: Step) -> View:
-        """A C tile in AM, of a step of its loop."""
-        return self.core.rings["c"][step.ordinal].dense((step.tile[1], _above(step, 1).tile[1]))
+        """A C tile, of a step of its loop; a kernel that stores its results one by one keeps it as c is stored."""
+        (_, mb), (_, nb) = step.tile, _above(step, 1).tile
+        turned = self.problem.swapped and not self.turns_c
+        return self.core.rings["c"][step.ordinal].dense((nb, mb) if turned else (mb, nb))
+
+    def _in_c(self, step: Step) -> tuple[Piece, Piece]:
+        """First index and size of a C tile in c, as c is stored."""
+        (m, mb), (n, nb) = step.tile, _above(step, 1).tile
+        return ((n, m), (nb, mb)) if self.problem.swapped else ((m, n), (mb, nb))
+
+    def _c_coords(self, step: Step) -> Coords:
+        return self.kernel.coords(step.tile[0], _above(step, 1).tile[0], _above(step, 2).tile.k)
 
     def _load_c(self, step: Step) -> Iterator[Instruction]:
-        """The partial sums of the panels before."""
-        (m, mb), (n, nb), panel = step.tile, _above(step, 1).tile, _above(step, 2).tile
-        if not panel.first:
-            tile, coords = self._c_tile(step), self.kernel.coords(m, n, panel.k)
-            yield from load_box(
-                tile.buffer,
-                self.tensors.partial,
-                (m, n),
-                (mb, nb),
-                channel=LOAD_C,
-                coords=coords,
-                name="load_c",
-            )
+        """The partial sums of the panels before, or what the product is added to."""
+        panel, (start, size) = _above(step, 2).tile, self._in_c(step)
+        if panel.first and not self.problem.accumulate:
+            return
+        local = self.core.rings["c_given"][step.ordinal] if self.turns_c else self._c_tile(step).buffer
+        source, coords = self.tensors.partial, self._c_coords(step)
+        yield from load_box(local, source, start, size, channel=LOAD_C, coords=coords, name="load_c")
+
+    def _turn_c(self, step: Step) -> Iterator[Instruction]:
+        """What was loaded, in the order of the products."""
+        if not _above(step, 2).tile.first or self.problem.accumulate:
+            given = self.core.rings["c_given"][step.ordinal].dense(self._in_c(step)[1])
+            yield Permute(self._c_tile(step), given, (1, 0), coords=self._c_coords(step))
 
     def _store_c(self, step: Step) -> Iterator[Instruction]:
         """Partial sums as they are; a complete tile is rounded once."""
-        (m, mb), (n, nb), panel = step.tile, _above(step, 1).tile, _above(step, 2).tile
-        tile, coords = self._c_tile(step), self.kernel.coords(m, n, panel.k)
-        local, result = tile.buffer, self.tensors.c if panel.last else self.tensors.partial
+        panel, (start, size) = _above(step, 2).tile, self._in_c(step)
+        tile, coords = self._c_tile(step), self._c_coords(step)
+        result = self.tensors.c if panel.last else self.tensors.partial
+        if self.turns_c:
+            turned = self.core.rings["c_turned"][0].dense(size)
+            yield Permute(turned, tile, (1, 0), coords=coords)
+            tile = turned
+        local = tile.buffer
         if local.dtype is not result.dtype:
             local = self.core.rings["c_out"][step.ordinal]
-            yield Cast(local.dense((mb, nb)), tile, coords=coords)
-        yield from store_box(result, (m, n), (mb, nb), local, channel=STORE, coords=coords, name="store_c")
+            yield Cast(local.dense(size), tile, coords=coords)
+        yield from store_box(result, start, size, local, channel=STORE, coords=coords, name="store_c")
 
     def _multiply(self, step: Step) -> Iterator[Instruction]:
         """Rows of a C tile: the first product of all sets them, the others add."""
         (m, mb), (k, kb), c = step.tile, _above(step, 1).tile, _above(step, 2)
         n, nb = _above(step, 3).tile
+        coords, accumulate = self.kernel.coords(m, n, k), k > 0 or self.problem.accumulate
         if not kb:
-            yield Fill(self._c_tile(c), coords=self.kernel.coords(m, n, k))
+            if not accumulate:
+                yield Fill(self._c_tile(c), coords=coords)
             return
-        rings, ordinal = self.core.rings, _above(step, 3 if self.single else 1).ordinal
-        a = rings["a"][step.ordinal].dense((mb, kb))
-        b = rings["b"][0 if self.problem.trans_b else ordinal].dense((kb, nb))
-        rows = rings["c"][c.ordinal].dense((mb, nb), (m - c.tile[0]) * nb)
-        coords = self.kernel.coords(m, n, k)
-        yield Matmul(rows, a, b, rate=self.kernel.rate, accumulate=k > 0, coords=coords)
+        ordinal = _above(step, 3 if self.single else 1).ordinal
+        a = self.core.rings["a"][step.ordinal].dense((mb, kb))
+        b = self.core.rings["b"][0 if self.turns_b else ordinal]
+        first, tile, rate = m - c.tile[0], self.core.rings["c"][c.ordinal], self.kernel.rate
+        if not self.tiling.rows_along_k:
+            out = tile.dense((mb, nb), first * nb)
+            yield Matmul(out, a, b.dense((kb, nb)), rate=rate, accumulate=accumulate, coords=coords)
+            return
+        turned = self.problem.swapped
+        out = tile.dense((mb, nb), first * nb)
+        if turned:
+            out = tile.box((0, first), (nb, mb), frame=(nb, c.tile[1]))
+        yield MatmulTurned(
+            out, a, b.dense((nb, kb)), rate=rate, accumulate=accumulate, out_turned=turned, coords=coords
+        )
 
 
 def _above(step: Step | None, levels: int) -> Step:

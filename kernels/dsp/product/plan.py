@@ -20,6 +20,10 @@ MOST_KERNEL_ROWS = 96
 MOST_WIDTHS = 4
 """Columns of a B tile at most by default, in widths of the micro-kernel (the published blockings reach 4)."""
 
+NT_COLUMNS = 64
+"""Columns of a B tile for kernels that take B transposed, the widest published blocking: narrower ones read A from GSM
+more often than it can give to eight cores."""
+
 PREFERENCE = 1.1
 """How much sooner rows must be done than columns: their panels are smaller, and B is read more often."""
 
@@ -31,7 +35,12 @@ def plan_gemm(problem: Problem, given: Mapping[str, object]) -> GemmTiling:
         TilingError: a given field is not usable, contradicts another, or its tiles do not fit.
     """
     kept = {name: value for name, value in given.items() if (name, value) != ("split", "auto")}
+    if kept.get("swap") is True:
+        problem = problem.other_way()
+    kept = {"kernel": default_kernel(problem), **kept}
     probe = checked({**_FILLER, **kept})
+    _require_sums(problem, probe)
+    _require_kernel(problem, probe)
     tiling = checked({**_Defaults(problem, probe, frozenset(kept)).values(), **kept})
     _require_order(tiling)
     if problem.trans_a and tiling.gsm_holds == "none":
@@ -44,6 +53,35 @@ def plan_gemm(problem: Problem, given: Mapping[str, object]) -> GemmTiling:
 
 
 _FILLER: dict[str, object] = {"M_G": 1, "K_G": 1, "M_A": 1, "K_A": 1, "N_A": 1, "M_S": 1, "split": "n"}
+
+
+def default_kernel(problem: Problem) -> str:
+    """A transposed B is taken as it is where the target has a micro-kernel for that."""
+    return "nt" if problem.trans_b and f"{problem.operand.name}_nt" in problem.target.matmul else "nn"
+
+
+def _require_sums(problem: Problem, probe: GemmTiling) -> None:
+    """What is accumulated has the type of the sums."""
+    total = problem.sum_type(probe)
+    if problem.accumulate and total is not problem.operand:
+        what, remedy = (
+            "sums of another type than c, to which they are to be added",
+            "use fp16_accumulate=fp16",
+        )
+        raise TilingError(
+            what, field="fp16_accumulate", got=total.name, limit=problem.operand.name, remedy=remedy
+        )
+
+
+def _require_kernel(problem: Problem, probe: GemmTiling) -> None:
+    """The target has the micro-kernel, and it is one for this product."""
+    rate = problem.rate(probe)
+    if probe.rows_along_k and not problem.trans_b:
+        what = "the micro-kernel takes a transposed b, and b is not"
+        raise TilingError(what, field="kernel", got=probe.kernel, limit="nn")
+    if rate not in problem.target.matmul:
+        what, known = "the target has no such micro-kernel", ", ".join(problem.target.matmul)
+        raise TilingError(what, field="kernel", where=problem.target.name, got=rate, limit=known)
 
 
 def _require_order(tiling: GemmTiling) -> None:
@@ -97,7 +135,10 @@ class _Defaults:
         self.given = given
         self.item = problem.operand.size_bytes
         self.spec = problem.spec(probe)
-        self.width = self.spec.granule_columns * len(self.spec.granule_cycles)
+        self.nt = probe.rows_along_k
+        self.turns_b = problem.turns_b(probe)
+        kernel = self.spec.granule_columns * len(self.spec.granule_cycles)
+        self.width = -(-NT_COLUMNS // kernel) * kernel if self.nt else kernel
 
     def values(self) -> dict[str, object]:
         """All fields."""
@@ -173,13 +214,20 @@ class _Defaults:
 
     @property
     def b_bytes(self) -> int:
-        """Bytes of one B tile: half of AM for all of them."""
-        return self.array_bytes // 2 // (1 + self.probe.ahead + self.problem.trans_b)
+        """Bytes of one B tile: half of AM for all of them, or two thirds beside A."""
+        room = self.array_bytes * 2 // 3 if self.nt else self.array_bytes // 2
+        return room // (1 + self.probe.ahead + self.turns_b)
 
     @property
     def a_bytes(self) -> int:
         """Bytes of one A tile."""
-        return self._room("sm") // (1 + self.probe.ahead)
+        room = self.array_bytes // 4 if self.nt else self._room("sm")
+        return room // (1 + self.probe.ahead)
+
+    @property
+    def c_bytes(self) -> int:
+        """Bytes for all C tiles at least."""
+        return self._room("sm") if self.nt else self.array_bytes // 2
 
     @cached_property
     def k_a(self) -> int:
@@ -197,10 +245,10 @@ class _Defaults:
     @cached_property
     def n_a(self) -> int:
         """As wide as K_A leaves room for, in whole widths of the micro-kernel."""
-        most = min(self.b_bytes // (self.k_a * self.item), MOST_WIDTHS * self.width)
+        most = min(self.b_bytes // (self.k_a * self.item), (1 if self.nt else MOST_WIDTHS) * self.width)
         if "M_A" in self.given:
             tall = min(self.probe.M_A, self.rows)
-            most = min(most, self.array_bytes // 2 // (tall * self._c_bytes(self.probe.ahead + 2)))
+            most = min(most, self.c_bytes // (tall * self._c_bytes(self.probe.ahead + 2)))
         unit = self.width if most >= self.width else self.spec.granule_columns
         return self._or("N_A", min(whole(most, unit), self.columns))
 
@@ -208,6 +256,8 @@ class _Defaults:
     def m_s(self) -> int:
         """As many rows as SM holds, in whole kernels."""
         most = min(self.a_bytes // (self.k_a * self.item), MOST_KERNEL_ROWS)
+        if self.nt:
+            most = min(most, self.c_bytes // (self.n_a * self._c_bytes(self.probe.ahead + 1)))
         most = self._at_most(whole(most, self.spec.kernel_rows), "M_A", "M_G")
         return self._or("M_S", min(most, self.rows))
 
@@ -232,18 +282,21 @@ class _Defaults:
         """Bytes of AM for one element of C tiles."""
         total = self.problem.sum_type(self.probe)
         staged = 0 if total is self.problem.operand else 2 * self.item
-        return buffers * total.size_bytes + staged
+        turned = (2 + self.probe.ahead) * total.size_bytes if self.problem.turns_c(self.probe) else 0
+        return buffers * total.size_bytes + staged + turned
 
     def _c_rows(self, buffers: int) -> int:
         """Rows that so many C tiles can have."""
-        b = (1 + self.probe.ahead + self.problem.trans_b) * min(self.k_a, self.k_g) * self.n_a * self.item
-        return max(0, self.array_bytes - b) // (self.n_a * self._c_bytes(buffers))
+        b = (1 + self.probe.ahead + self.turns_b) * min(self.k_a, self.k_g) * self.n_a * self.item
+        room = self.c_bytes if self.nt else max(0, self.array_bytes - b)
+        return room // (self.n_a * self._c_bytes(buffers))
 
     @cached_property
     def c_buffers(self) -> int:
         """One more than loads run ahead; two more where C also comes back, if they fit."""
         least = 1 + self.probe.ahead
-        more = least + 1 if self.probe.ahead and self.problem.k > self.k_g else least
+        back = self.problem.accumulate or self.problem.k > self.k_g
+        more = least + 1 if self.probe.ahead and back else least
         fits = self._c_rows(more) >= self._or("M_A", self.m_s)
         return self._or("c_buffers", more if fits else least)
 

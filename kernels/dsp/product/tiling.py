@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,6 +28,11 @@ class GemmTiling(BaseModel):
         M_S: rows of an A tile in SM.
         split: what the cores divide: columns of C (they load A together), or its rows (each loads its own).
         gsm_holds: panels of A, or nothing (A tiles come straight from DDR).
+        kernel: the micro-kernel. `nn` has A in SM, B and C in AM; a transposed B is turned on the way. `nt` takes a
+            transposed B as it is, A and B in AM and C in SM; `nt_merged` is a faster one for short k.
+        swap: compute the transposed result from the operands in the other order, and store it transposed. M, N, A and
+            B of the other fields are then those of the product that is computed.
+        meet: cores wait for each other at every panel, though they load their own.
         c_buffers: C tiles in AM; loads of C run ahead no further than there are others.
         ahead: steps by which loads run ahead; SM and AM hold one tile of A and of B more than that.
         fp16_accumulate: what fp16 products are summed in.
@@ -43,6 +48,9 @@ class GemmTiling(BaseModel):
     M_S: int = Field(ge=1)
     split: Literal["n", "m"]
     gsm_holds: Literal["a", "none"] = "a"
+    kernel: Literal["nn", "nt", "nt_merged"] = "nn"
+    swap: bool = False
+    meet: bool = False
     c_buffers: int = Field(2, ge=1, le=10)
     ahead: int = Field(1, ge=0, le=8)
     fp16_accumulate: Literal["fp32", "fp16"] = "fp32"
@@ -52,10 +60,25 @@ class GemmTiling(BaseModel):
         """Whether the cores load panels of A together."""
         return self.split == "n" and self.gsm_holds == "a"
 
+    @property
+    def meets(self) -> bool:
+        """Whether there are barriers at every panel."""
+        return self.together or self.meet
+
+    @property
+    def rows_along_k(self) -> bool:
+        """Whether the micro-kernel takes B transposed, with A in AM and C in SM."""
+        return self.kernel != "nn"
+
 
 @dataclass(frozen=True)
 class Problem:
-    """What is multiplied, and on how many cores of what."""
+    """What is multiplied, and on how many cores of what.
+
+    Attributes:
+        accumulate: the product is added to c.
+        swapped: it is the transposed product of what was asked for: c is [n, m].
+    """
 
     m: int
     n: int
@@ -65,6 +88,31 @@ class Problem:
     operand: DType
     target: Target
     cores: int
+    accumulate: bool = False
+    swapped: bool = False
+
+    def other_way(self) -> Problem:
+        """The transposed product: the operands in the other order."""
+        return replace(
+            self,
+            m=self.n,
+            n=self.m,
+            trans_a=not self.trans_b,
+            trans_b=not self.trans_a,
+            swapped=not self.swapped,
+        )
+
+    def turns_b(self, tiling: GemmTiling) -> bool:
+        """Whether B tiles are turned in AM, because the micro-kernel cannot take them as they are."""
+        return self.trans_b and not tiling.rows_along_k
+
+    def turns_c(self, tiling: GemmTiling) -> bool:
+        """Whether C tiles are turned in AM, because the micro-kernel cannot store them in the other order."""
+        return self.swapped and not tiling.rows_along_k
+
+    def loads_c(self, tiling: GemmTiling) -> bool:
+        """Whether some C tile is read before it is computed."""
+        return self.accumulate or self.partial(tiling)
 
     def sum_type(self, tiling: GemmTiling) -> DType:
         """What products are summed in: fp32, wider where the operands are, fp16 where the tiling says so."""
@@ -75,7 +123,8 @@ class Problem:
     def rate(self, tiling: GemmTiling) -> str:
         """The target's matrix rate."""
         half = self.operand.name == "fp16" and tiling.fp16_accumulate == "fp16"
-        return self.operand.name + ("_fp16" if half else "")
+        kernel = "" if tiling.kernel == "nn" else f"_{tiling.kernel}"
+        return self.operand.name + ("_fp16" if half else "") + kernel
 
     def spec(self, tiling: GemmTiling) -> MatmulSpec:
         """The target's micro-kernel."""
@@ -130,13 +179,18 @@ def needs(problem: Problem, tiling: GemmTiling) -> Iterator[Need]:
     rows, columns = (p.m, share) if t.split == "n" else (share, p.n)
     rows, depth = min(t.M_G, rows), min(t.K_G, p.k)
     m, n, k = min(t.M_A, rows), min(t.N_A, columns), min(t.K_A, depth)
-    yield Need("a", "sm", min(t.M_S, m) * k, p.operand, 1 + t.ahead, "M_S")
-    yield Need("b", "am", k * n, p.operand, 1 if p.trans_b else 1 + t.ahead, "K_A")
-    if p.trans_b:
+    a_memory, c_memory = ("am", "sm") if t.rows_along_k else ("sm", "am")
+    yield Need("a", a_memory, min(t.M_S, m) * k, p.operand, 1 + t.ahead, "M_S")
+    yield Need("b", "am", k * n, p.operand, 1 if p.turns_b(t) else 1 + t.ahead, "K_A")
+    if p.turns_b(t):
         yield Need("b_given", "am", n * k, p.operand, 1 + t.ahead, "K_A")
-    yield Need("c", "am", m * n, total, t.c_buffers, "M_A")
+    yield Need("c", c_memory, m * n, total, t.c_buffers, "M_A")
     if total is not p.operand:
-        yield Need("c_out", "am", m * n, p.operand, 2, "M_A")
+        yield Need("c_out", c_memory, m * n, p.operand, 2, "M_A")
+    if p.turns_c(t):
+        yield Need("c_turned", "am", m * n, total, 1, "M_A")
+    if p.turns_c(t) and p.loads_c(t):
+        yield Need("c_given", "am", m * n, total, 1 + min(t.ahead, t.c_buffers - 1), "M_A")
     if t.gsm_holds == "a":
         yield Need("panel", "gsm", rows * depth, p.operand, 1, "M_G", common=t.together)
     if p.trans_a:

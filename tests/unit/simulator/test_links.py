@@ -262,3 +262,28 @@ def test_every_flow_carries_its_bytes(crowd: tuple[int, list[Flow]], data: st.Da
         assert (end - start) * min(rate, flow.port_rate) >= carried
         assert flow.left - flow.rate * (end - flow.since) <= 0
         assert flow.left - flow.rate * (end - flow.since - 1) > 0
+
+
+def test_ports_that_share_take_turns() -> None:
+    """A load at 10 and a store at 5 bytes a cycle of one core, 1,000 bytes each: as long as in turn.
+
+    While both go on each has half of its port: at 200 the load ends (1,000 / 5); the store has 500 bytes left and all
+    of its port, 100 cycles. Apart they take 100 and 200 cycles side by side.
+    """
+    rates = {
+        "link.ddr.bytes_per_cycle": 100,
+        "port.load.bytes_per_cycle": 10,
+        "port.store.bytes_per_cycle": 5,
+    }
+
+    def last_end(shares: str) -> int:
+        bench = Bench(1, {**INSTANT, **rates, "port.store.shares": shares})
+        x, y = bench.tensor("x", 250), bench.tensor("y", 250)
+
+        def program(core: Core) -> Iterator[Instruction]:
+            yield load(all_of(core, "a", 250), x.box((0,), (250,)))
+            yield store(y.box((0,), (250,)), all_of(core, "b", 250), channel=1)
+
+        return max(end for _, end, _, _ in bench.run(program, Local("a", 250), Local("b", 250)).timeline(0))
+
+    assert (last_end("load"), last_end("")) == (300, 200)

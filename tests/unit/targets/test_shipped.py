@@ -7,6 +7,7 @@ import pytest
 
 from targets import Target, available_targets, load_target
 
+FP64 = {"fp64": 96.0, "fp64_nt": 96.0, "fp64_nt_merged": 96.0}
 MARKS = {"documented", "derived", "assumed"}
 
 
@@ -45,9 +46,10 @@ def test_a_path_is_a_copy_between_two_memories_of_its_link(shipped: Target) -> N
     )
 
 
-def test_mt7004_gives_every_number_itself() -> None:
-    """The reference file hides nothing in a default of the schema."""
-    marks = load_target("mt7004").provenance
+@pytest.mark.parametrize("name", ["mt7004", "ft_m7032"])
+def test_a_file_gives_every_number_itself(name: str) -> None:
+    """The files hide nothing in a default of the schema."""
+    marks = load_target(name).provenance
     assert [key for key, mark in marks.items() if "default of the schema" in mark.source] == []
 
 
@@ -69,9 +71,16 @@ def test_mt7004_has_the_memories_of_its_facts() -> None:
     assert all(memory.base_address % memory.align_bytes == 0 for memory in memories.values())
 
 
-def test_mt7004_peak_agrees_with_its_widest_kernel() -> None:
-    """flops_per_cycle is what the widest kernel does: 2 x rows x columns over cycles, 192, 192 and 384."""
-    matmul = load_target("mt7004").matmul
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mt7004", {"fp32": 192, "fp16": 192, "fp16_fp16": 384}),
+        ("ft_m7032", {"fp32": 192, "fp16": 192, "fp16_fp16": 384, **FP64}),
+    ],
+)
+def test_peaks_agree_with_the_widest_kernels(name: str, expected: dict[str, float]) -> None:
+    """flops_per_cycle is what the widest kernel does: 2 x rows x columns over cycles."""
+    matmul = load_target(name).matmul
     peaks = {
         dtype: 2
         * spec.kernel_rows
@@ -81,7 +90,24 @@ def test_mt7004_peak_agrees_with_its_widest_kernel() -> None:
         for dtype, spec in matmul.items()
     }
     assert peaks == {dtype: spec.flops_per_cycle for dtype, spec in matmul.items()}
-    assert peaks == {"fp32": 192, "fp16": 192, "fp16_fp16": 384}
+    assert peaks == expected
+
+
+def test_ft_m7032_is_the_published_cluster() -> None:
+    """Cores, clock, memories and peaks of the GEMM paper; 40.1 GB/s of DDR for all cores."""
+    target = load_target("ft_m7032")
+    assert (target.groups, target.clock_mhz) == (8, 1800)
+    assert {n: m.size_bytes for n, m in target.memory.items() if n != "ddr"} == {
+        "sm": 64 * 1024,
+        "am": 768 * 1024,
+        "gsm": 6 * 1024**2,
+    }
+    assert target.matmul["fp64"].flops_per_cycle * target.clock_mhz * target.groups == 1_382_400
+    assert target.link_units("ddr", 8) / 65536 * 1.8 == pytest.approx(40.1, rel=1e-5)
+    paths = load_target("mt7004").path
+    assert {key: (path.link, path.port) for key, path in target.path.items()} == {
+        key: (path.link, path.port) for key, path in paths.items()
+    }
 
 
 def test_mt7004_moves_data_as_its_dma_does() -> None:

@@ -1,0 +1,104 @@
+"""`tilesim validate`: rows of measurements, their scores, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from targets.loader import load_target
+from tilesim.validation.blocking import tiling_of
+from tilesim.validation.rows import BLOCKING, PUBLISHED, read_rows
+from tilesim.validation.scores import MOST_TILES, Score, predicted_cycles, score_rows, summaries
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+HEAD = PUBLISHED.read_text(encoding="utf-8").splitlines()[0]
+SMALL = "x1,,chip,1800,2,fp64,gemm,NN,96,96,256,96,128,48,128,48,24,100,,"
+
+
+def file_of(folder: Path, *lines: str) -> Path:
+    """A file of measurements with these rows."""
+    path = folder / "mine.csv"
+    path.write_text("\n".join((HEAD, *lines)) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_table_has_a_row_a_measurement(cli: Cli) -> None:
+    """Micro-kernels with a measured rate, and their group."""
+    result = cli("validate", "--kind", "microkernel")
+    assert result.exit_code == 0
+    assert "ft001" in result.stdout
+    assert "ft009" not in result.stdout  # of this one only the formula was published
+    assert "median %" in result.stdout
+
+
+def test_own_rows_are_scored(cli: Cli, tmp_path: Path) -> None:
+    """A file of one's own, on the target of one's choice; the object has rows and groups."""
+    path = file_of(tmp_path, SMALL)
+    shown = json.loads(cli("validate", "--measured", str(path), "--json").stdout)
+    (row,), groups = shown["rows"], shown["groups"]
+    assert [group["group"] for group in groups] == ["blocked NN", "all products"]
+    assert row["error"] == pytest.approx(row["predicted"] / 100 - 1)
+    assert 0 < row["predicted"] < row["roofline"]
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        (SMALL.replace(",NN,", ",XN,"), "mode 'XN'"),
+        (SMALL.replace(",2,fp64", ",two,fp64"), "line 2"),
+    ],
+)
+def test_unusable_rows_are_refused(cli: Cli, tmp_path: Path, line: str, part: str) -> None:
+    """The line is named."""
+    assert part in cli.refuse("validate", "--measured", str(file_of(tmp_path, line)))
+
+
+def test_unusable_files_are_refused(cli: Cli, tmp_path: Path) -> None:
+    """A file that is not there, and one without the columns."""
+    assert "cannot be read" in cli.refuse("validate", "--measured", str(tmp_path / "none.csv"))
+    (tmp_path / "other.csv").write_text("id,M\n1,2\n", encoding="utf-8")
+    assert "without some columns" in cli.refuse("validate", "--measured", str(tmp_path / "other.csv"))
+
+
+def test_every_published_row_has_a_tiling() -> None:
+    """A published blocking is kept as it is; the others follow the rule of their class."""
+    target = load_target("ft_m7032")
+    rows = [row for row in read_rows() if row.kind != "microkernel"]
+    assert len(rows) == 49
+    for row in rows:
+        tiling = tiling_of(row, target, {"fp32": 4, "fp64": 8}[row.dtype])
+        assert {**tiling, **row.blocking} == tiling
+        assert set(BLOCKING) - {"M_A"} <= set(tiling)
+
+
+def test_rows_of_each_class_are_near_their_measurements() -> None:
+    """A quick selection of the published rows: each within 10 %, where the roofline is 4 to 220 % off."""
+    chosen = ("ft028", "ft033", "ft041", "ft045", "ft053", "ft057", "ft059", "ft060")
+    scores = score_rows((row for row in read_rows() if row.name in chosen), load_target("ft_m7032"))
+    assert [score.name for score in scores] == list(chosen)
+    assert {score.name: score.error for score in scores if abs(score.error) > 0.1} == {}
+    assert all(abs(score.error) < abs(score.roofline_error) for score in scores)
+
+
+def test_a_long_row_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit the cycles of a quarter and an eighth are extended, to about the same figure."""
+    (row,) = (row for row in read_rows() if row.name == "ft012")
+    target = load_target("ft_m7032")
+    whole = predicted_cycles(row, target)
+    assert MOST_TILES > 10_000
+    monkeypatch.setattr("tilesim.validation.scores.MOST_TILES", 100)
+    assert predicted_cycles(row, target) == pytest.approx(whole, rel=0.002)
+
+
+def test_summaries_are_of_absolute_errors() -> None:
+    """Median, mean and nine of ten of 1, 2, ... 10 %, of both signs."""
+    scores = [Score(str(i), "gemm", "", 100.0, 100.0 + i * (-1) ** i, 100.0 + 10 * i) for i in range(1, 11)]
+    group, everything = summaries(scores)
+    assert (group.rows, group.group, everything.group) == (10, "gemm", "all products")
+    assert (group.median, group.mean, group.within_90) == pytest.approx((0.055, 0.055, 0.09))
+    assert group.roofline_within_90 == pytest.approx(0.9)
