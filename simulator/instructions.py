@@ -227,9 +227,9 @@ class Matmul(Instruction):
         if self.rate.endswith("_fp16"):
             out[...] = product_fp16(out if self.accumulate else None, left, b)
         elif self.accumulate:
-            np.add(out, product(left, b), out=out)
+            np.add(out, product(left, b, passing=True), out=out)
         else:
-            out[...] = product(left, b)
+            out[...] = product(left, b, passing=True)
 
 
 Parts = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...]], ...]
@@ -286,7 +286,7 @@ class MatmulInto(Matmul):
         """Multiply and add part by part."""
         a, b = self.reads[0].array(), self.reads[1].array()
         left = a.swapaxes(0, 1) if len(b.shape) == 3 else a
-        made = product_fp16(None, left, b) if self.rate.endswith("_fp16") else product(left, b)
+        made = product_fp16(None, left, b) if self.rate.endswith("_fp16") else product(left, b, passing=True)
         add_parts(self.out.array(), made.reshape(self.product_shape), self.parts, self.axes)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,19 +77,34 @@ def poisoned(count: int, kind: DType) -> Array:
     return np.full(count, np.nan, kind.storage)
 
 
-def product(a: Array, b: Array) -> NDArray[np.float32]:
+_SCRATCH: dict[type[np.floating[Any]], Array] = {}
+
+
+def _scratch(shape: tuple[int, ...], kind: type[np.floating[Any]]) -> Array:
+    """An array that the next call with the same type uses again: fresh memory costs a page fault every 4 KB."""
+    count = prod(shape)
+    held = _SCRATCH.get(kind)
+    if held is None or held.size < count:
+        held = _SCRATCH[kind] = np.empty(count, kind)
+    return held[:count].reshape(shape)
+
+
+def product(a: Array, b: Array, *, passing: bool = False) -> NDArray[Any]:
     """A [.., m, k] times b [.., k, n], summed in fp32 (fp64 stays fp64).
 
     A product of one row goes through another BLAS routine, with other bits, than the same row among several; it is
-    padded to two rows, so that tilings agree as far as the order of their sums does.
+    padded to two rows, so that tilings agree as far as the order of their sums does. A `passing` product is used up
+    before the next one is made.
     """
     kind = np.float64 if a.dtype == np.float64 else np.float32
     left, right = a.astype(kind, copy=False), b.astype(kind, copy=False)
+    if left.shape[-2] == 1:
+        left = np.concatenate([left, left], axis=-2)
+    shape = (*left.shape[:-1], right.shape[-1])
+    out = _scratch(shape, kind) if passing else np.empty(shape, kind)
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is infinity by sign, as on the chip
-        if left.shape[-2] != 1:
-            return np.matmul(left, right)  # type: ignore[no-any-return]  # numpy's stub widens to Any
-        doubled = np.concatenate([left, left], axis=-2)
-        return np.matmul(doubled, right)[..., :1, :]  # type: ignore[no-any-return]  # as above
+        np.matmul(left, right, out=out)
+    return np.asarray(out[..., : a.shape[-2], :])
 
 
 def product_fp16(total: Array | None, a: Array, b: Array) -> NDArray[np.float16]:

@@ -89,6 +89,13 @@ class Reorder:
 
         yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)
 
+    def values(self, core: Core) -> Iterator[Instruction]:
+        """All pieces of a core as one step."""
+        mine = self.tiles(core.rank, core.count)
+        first, last = mine[0][0], mine[-1][0] + mine[-1][1]
+        boxes = [b.box((first, 0, 0), (last - first, *b.shape[1:])) for b in (self.result, self.source)]
+        yield Permute(boxes[0], boxes[1], (0, 2, 1))
+
 
 class Restore(Reorder):
     """The other way: from tap-major `source` to `result` [Cout, Cin / groups, taps]."""
