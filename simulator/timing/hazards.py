@@ -54,14 +54,19 @@ class HazardTracker:
         for view in reads:
             if not view.buffer.constant:
                 accesses = self._accesses(view.buffer)
-                self._find(accesses.writers, view, lane, need, awaited, "raw")
+                writers = accesses.writers
+                if writers and (len(writers) > 1 or lane not in writers):
+                    self._find(writers, view, lane, need, awaited, "raw")
                 _enter(accesses.readers, view.range, lane, number)
         for view in writes:
             if view.buffer.constant:
                 raise ProgramError("a write to an input", where=f"{view.buffer.name} in {view.buffer.memory}")
             accesses = self._accesses(view.buffer)
-            self._find(accesses.writers, view, lane, need, awaited, "waw")
-            self._find(accesses.readers, view, lane, need, awaited, "war")
+            writers, readers = accesses.writers, accesses.readers
+            if writers and (len(writers) > 1 or lane not in writers):
+                self._find(writers, view, lane, need, awaited, "waw")
+            if readers and (len(readers) > 1 or lane not in readers):
+                self._find(readers, view, lane, need, awaited, "war")
             _enter(accesses.writers, view.range, lane, number)
         if need:
             awaited.update(need)
@@ -74,16 +79,15 @@ class HazardTracker:
         return found
 
     def _find(self, seen: Seen, view: View, lane: int, need: Need, awaited: Need, kind: str) -> None:
-        """Raise need[other lane] to its latest conflicting number."""
-        if not seen or (len(seen) == 1 and lane in seen):
-            return
+        """Raise need[other lane] to its latest conflicting number; an engine never waits for itself."""
         if self._dropped and (view.buffer.memory, kind) in self._dropped:
             return
         span = view.range
         for other, ranges in seen.items():
             if other == lane:
                 continue
-            known = max(need.get(other, -1), awaited.get(other, -1))
+            known, waited = need.get(other, -1), awaited.get(other, -1)
+            known = max(known, waited)
             for held, number in reversed(ranges.items()):
                 if number <= known:
                     break
