@@ -135,3 +135,11 @@ class HasOrigins(Protocol):
 
         Coordinates on the axes behind them are relative to the tile, and equal for the cores of a class.
         """
+
+
+@runtime_checkable
+class HasKey(Protocol):
+    """A kernel whose compiled programs may serve again."""
+
+    def key(self) -> Hashable:
+        """Equal for kernels with the same programs on every core: all that they depend on, but no numbers."""

@@ -11,12 +11,13 @@ from typing import Literal
 import simpy
 
 from simulator.errors import ProgramError
-from simulator.kernel import Core, HasOrigins, HasValues, Kernel, Space
+from simulator.kernel import Core, HasKey, HasOrigins, HasValues, Kernel, Space
 from simulator.memory.memories import Buffer, Memory
 from simulator.results.run import LaunchRecord
 from simulator.results.trace import Trace
+from simulator.timing.library import LIBRARY
 from simulator.timing.model import CoreClass, LaunchModel
-from simulator.timing.program import Compiler, Lanes
+from simulator.timing.program import Compiler, Lanes, Program
 from simulator.timing.recorder import Recorder
 from simulator.values.completion import DmaMode, Timing, execute
 from simulator.values.numerics import DType
@@ -141,13 +142,20 @@ class Machine:
         space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared)
         kernel.setup(space)
         compiler = Compiler(self.target, self._lanes, self.checks.dropped)
-        classes = [CoreClass(group, compiler.compile(kernel.program(cores[group[0]]))) for group in members]
+        classes = [CoreClass(group, self._program(kernel, cores[group[0]], compiler)) for group in members]
         if any(c.program.has_flags for c in classes) and any(len(c.cores) > 1 for c in classes):
             raise ProgramError("cores that use flags cannot share a class", where=kernel.name)
         record = self._simulate(kernel, classes)
         self._values(kernel, cores, classes)
         self._release()
         return record
+
+    def _program(self, kernel: Kernel, core: Core, compiler: Compiler) -> Program:
+        """The program of a core, compiled, or from the library where the kernel says what it depends on."""
+        if not isinstance(kernel, HasKey) or self.checks.dropped:
+            return compiler.compile(kernel.program(core))
+        key = (kernel.key(), core.rank, core.count)
+        return LIBRARY.program(self.target, key, lambda: compiler.compile(kernel.program(core)))
 
     def _members(self, kernel: Kernel) -> list[tuple[int, ...]]:
         """Cores of equal programs, in the order of their first core."""

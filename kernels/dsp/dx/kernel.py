@@ -75,6 +75,11 @@ class ConvDx:
         self._planner = planner(geometry, tiling)
         self._work: dict[tuple[int, int], tuple[Work, ...]] = {}
 
+    def key(self) -> Hashable:
+        """Geometry, tiling, types, cores and whether dx is added to."""
+        types = (self.operand.name, self.tensors.dx.dtype.name)
+        return (type(self), self.geometry, self.tiling, types, self.together, self.accumulate)
+
     def work(self, rank: int, count: int) -> tuple[Work, ...]:
         """The panels of a core, with their plans."""
         if (rank, count) not in self._work:

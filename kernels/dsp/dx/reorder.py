@@ -37,6 +37,10 @@ class Reorder:
         """Whether the two layouts differ in memory, and somebody reads the weights."""
         return geometry.taps > 1 and geometry.cig > 1 and geometry.cout > 0 and geometry.n > 0
 
+    def key(self) -> Hashable:
+        """Geometry, type and direction."""
+        return (type(self), self.geometry, self.source.dtype.name)
+
     def tiles(self, rank: int, count: int) -> Sequence[Piece]:
         """The pieces of a core: whole output channels, or parts of one that is too long."""
         g = self.geometry
