@@ -43,6 +43,10 @@ class Shuffled(ConvDx):
 
     seed = 7
 
+    def key(self) -> Hashable:
+        """Another order is another program."""
+        return (super().key(), self.seed)
+
     def work(self, rank: int, count: int) -> tuple[Work, ...]:
         """Panels, blocks and chunks, shuffled."""
         mine = super().work(rank, count)
