@@ -76,8 +76,9 @@ class ConvDx:
         self._work: dict[tuple[int, int], tuple[Work, ...]] = {}
 
     def key(self) -> Hashable:
-        """Geometry, tiling, types, cores and whether dx is added to."""
-        types = (self.operand.name, self.tensors.dx.dtype.name)
+        """Geometry, tiling, types and memories, and whether dx is added to; the machine adds core and count."""
+        t = self.tensors
+        types = (self.operand.name, t.dx.dtype.name, t.dy.memory, t.w.memory, t.dx.memory)
         return (type(self), self.geometry, self.tiling, types, self.together, self.accumulate)
 
     def work(self, rank: int, count: int) -> tuple[Work, ...]:

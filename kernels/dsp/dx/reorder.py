@@ -38,8 +38,9 @@ class Reorder:
         return geometry.taps > 1 and geometry.cig > 1 and geometry.cout > 0 and geometry.n > 0
 
     def key(self) -> Hashable:
-        """Geometry, type and direction."""
-        return (type(self), self.geometry, self.source.dtype.name)
+        """Geometry, type, memories and direction."""
+        places = (self.source.memory, self.result.memory)
+        return (type(self), self.geometry, self.source.dtype.name, places)
 
     def tiles(self, rank: int, count: int) -> Sequence[Piece]:
         """The pieces of a core: whole output channels, or parts of one that is too long."""
