@@ -6,15 +6,16 @@ from pathlib import Path
 from reports.load import SavedRun, load
 from simulator.results.files import write_aside
 
-TIMELINE, UTILISATION, TRAFFIC, PAGE = "timeline.png", "utilisation.png", "traffic.png", "report.md"
+TIMELINE, UTILISATION, TRAFFIC, ROOFLINE = "timeline.png", "utilisation.png", "traffic.png", "roofline.png"
+PAGE = "report.md"
 
 
 def report(directory: str | PathLike[str], start: int | None = None, end: int | None = None) -> list[Path]:
     """Write the pictures and `report.md` of a saved run into its directory.
 
-    The pictures are `timeline.png`, `utilisation.png` and `traffic.png`. They and the table of cores are of
-    the cycles from `start` to `end`, the other tables of all the run. All files are replaced together, once
-    the last is written.
+    The pictures are `timeline.png`, `utilisation.png`, `traffic.png` and `roofline.png`. The first three and the
+    table of cores are of the cycles from `start` to `end`, all else is of the whole run. All files are replaced
+    together, once the last is written.
 
     Returns:
         The files written.
@@ -25,6 +26,7 @@ def report(directory: str | PathLike[str], start: int | None = None, end: int | 
     """
     # matplotlib takes longer to import than a small run to simulate.
     from reports.canvas import write_png  # noqa: PLC0415
+    from reports.roofline_picture import draw_roofline  # noqa: PLC0415
     from reports.timeline import draw_timeline  # noqa: PLC0415
     from reports.traffic import draw_traffic  # noqa: PLC0415
     from reports.utilisation import draw_utilisation  # noqa: PLC0415
@@ -35,6 +37,7 @@ def report(directory: str | PathLike[str], start: int | None = None, end: int | 
     pictures = {
         saved.directory / name: write_png(function(saved, start, end)) for name, function in draw.items()
     }
+    pictures[saved.directory / ROOFLINE] = write_png(draw_roofline(saved))
     path = saved.directory / PAGE
     write_aside({**pictures, path: lambda aside: aside.write_text(text, encoding="utf-8")})
     return [*pictures, path]
@@ -59,6 +62,7 @@ def page(saved: SavedRun, start: int | None = None, end: int | None = None) -> s
         ("Where the time went", f"{tables.stalls_table(saved)}\n\n{tables.engines_table(saved)}"),
         ("Cores", f"Busy shares, of {stretch}.\n\n{tables.cores_table(usage(saved, start, end))}"),
         ("Traffic", f"![Traffic]({TRAFFIC})\n\n{tables.traffic_table(saved)}"),
+        ("Roofline", f"Of the whole run.\n\n![Roofline]({ROOFLINE})\n\n{tables.roofline_table(saved)}"),
         ("Launches", tables.launches_table(saved)),
         ("Instructions", tables.instructions_table(saved.trace)),
         ("Numbers of the target", tables.target_table(saved.target)),

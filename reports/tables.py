@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from reports.load import SavedRun
+from reports.roofline import roofline
 from reports.utilisation import Usage
 from simulator.results.metrics import percent
 from simulator.results.summary import amount, cores_line, duration, speed
@@ -112,6 +113,29 @@ def traffic_table(saved: SavedRun) -> str:
         for memory, moved in saved.metrics.traffic_bytes.items()
     ]
     return markdown(("memory", "bytes read", "bytes written", "bytes a cycle, both"), rows)
+
+
+def roofline_table(saved: SavedRun) -> str:
+    """Speed of the run and of its launches with useful work, beside what the peak and each link allow."""
+    found = roofline(saved)
+    if found is None:
+        return "No useful work was done."
+    rows = []
+    for name in found.names:
+        line, height = found.ceiling(name)
+        own = [point for point in found.points if point.name == name]
+        achieved = found.achieved(own[0]) if own else 0.0
+        bytes_and_work = (
+            cell for p in own for cell in (amount(p.moved, "B"), f"{p.intensity:,.4g}" if p.moved else "")
+        )
+        rows.append(
+            (name, f"{achieved:,.1f}", *bytes_and_work, line, f"{height:,.1f}", percent(achieved / height))
+        )
+    heads = [head for link in found.rates for head in (f"over {link}", f"FLOP/byte of {link}")]
+    table = markdown(("work", "GFLOP/s", *heads, "lowest line", "allows GFLOP/s", "reached"), rows)
+    if not found.without:
+        return table
+    return f"{table}\n\nWithout useful work, but in the run's time: {', '.join(found.without)}."
 
 
 def cores_table(usage: Usage) -> str:

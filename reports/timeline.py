@@ -28,6 +28,7 @@ from reports.canvas import (
 from reports.colours import BACKGROUND, FAINT, INK, OTHER, ink_on, instruction_colours
 from reports.lanes import Lane, Layout, layout
 from reports.load import SavedRun
+from reports.names import core_label
 from reports.raster import coverage, painted
 from simulator.results.trace import Trace
 
@@ -67,7 +68,7 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
         inks = [ink_on(colours.get(name, OTHER)) for name in saved.trace.names]
         _write_names(axes, rows, lanes, saved.trace.names, inks, (first, last))
     _draw_launches(axes, saved, first, last)
-    _label_lanes(axes, lanes)
+    _label_lanes(axes, lanes, saved)
     cycles_axis(axes, first, last)
     time_axis(axes, saved, last)
     write_title(figure, saved, "Timeline", (first, last))
@@ -180,7 +181,7 @@ def _draw_launches(axes: Axes, saved: SavedRun, first: int, last: int) -> None:
             axes.axvline(begin, color=FAINT, lw=0.7, ls=(0, (4, 3)), zorder=2)
 
 
-def _label_lanes(axes: Axes, lanes: Layout) -> None:
+def _label_lanes(axes: Axes, lanes: Layout, saved: SavedRun) -> None:
     """Engines beside their lanes and cores beside those; of many cores as many numbers as have room."""
     tops: dict[int, list[Lane]] = {}
     for lane in lanes.lanes:
@@ -190,7 +191,7 @@ def _label_lanes(axes: Axes, lanes: Layout) -> None:
         ticks = [(lane.top + lane.height / 2, lane.label) for lane in lanes.lanes]
         for core, middle in middles.items():
             axes.annotate(
-                f"core {core}",
+                core_label(saved.target, core),
                 (0, middle),
                 xycoords=("axes fraction", "data"),
                 xytext=(-56, 0),
@@ -205,7 +206,7 @@ def _label_lanes(axes: Axes, lanes: Layout) -> None:
     else:
         pitch = (lanes.height - _BELOW) / len(middles)
         step = math.ceil(13 / pitch)  # a line of text takes 13 pixels
-        ticks = [(middle, f"core {core}") for core, middle in list(middles.items())[::step]]
+        ticks = [(middle, core_label(saved.target, core)) for core, middle in list(middles.items())[::step]]
     axes.set_yticks([0.5 * _STRIP, *(at for at, _ in ticks)], ["launch", *(label for _, label in ticks)])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

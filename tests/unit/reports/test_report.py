@@ -16,9 +16,9 @@ from tests.unit.simulator.made import made_run, made_trace
 
 
 def test_report_writes_its_files(tmp_path: Path) -> None:
-    """Three pictures and the page lie beside the run, and nothing else."""
+    """The pictures and the page lie beside the run, and nothing else."""
     made_run().save(tmp_path)
-    names = ["timeline.png", "utilisation.png", "traffic.png", "report.md"]
+    names = ["timeline.png", "utilisation.png", "traffic.png", "roofline.png", "report.md"]
     assert report(tmp_path) == [tmp_path / name for name in names]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "run.json", "trace.parquet"])
 
@@ -57,9 +57,9 @@ def test_page_of_a_run(tmp_path: Path) -> None:
     assert text.startswith(
         "# conv_backward on small: 100 cycles\n\nDMA is busy 24 % of the time; VPU is busy 20 %"
     )
-    for picture in ("timeline", "utilisation", "traffic"):
+    for picture in ("timeline", "utilisation", "traffic", "roofline"):
         assert f"({picture}.png)" in text
-    for heading in ("Figures", "Cores", "Launches", "Instructions", "Numbers of the target"):
+    for heading in ("Figures", "Cores", "Roofline", "Launches", "Instructions", "Numbers of the target"):
         assert f"\n## {heading}\n\n" in text
 
 
