@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from reports.load import SavedRun
+from reports.rates import traffic_between
 from reports.roofline import roofline
 from reports.utilisation import Usage
 from simulator.results.metrics import percent
@@ -105,12 +106,18 @@ def engines_table(saved: SavedRun) -> str:
     return markdown(("engine", "busy"), _shares(saved.metrics.utilisation))
 
 
-def traffic_table(saved: SavedRun) -> str:
-    """What was read from and written to each memory, and the mean rate over the run."""
-    cycles = max(1, saved.cycles)
+def traffic_table(saved: SavedRun, start: int | None = None, end: int | None = None) -> str:
+    """What was read from and written to each memory in a stretch of the run, and the mean rate.
+
+    Raises:
+        TilesimError: the stretch is empty or outside the run.
+    """
+    first, last = saved.window(start, end)
+    whole = (first, last) == (0, saved.cycles)
+    moved = saved.metrics.traffic_bytes if whole else traffic_between(saved, first, last)
     rows = [
-        (memory, moved["read"], moved["write"], f"{sum(moved.values()) / cycles:.3f}")
-        for memory, moved in saved.metrics.traffic_bytes.items()
+        (memory, sides["read"], sides["write"], f"{sum(sides.values()) / max(1, last - first):.3f}")
+        for memory, sides in moved.items()
     ]
     return markdown(("memory", "bytes read", "bytes written", "bytes a cycle, both"), rows)
 

@@ -19,5 +19,7 @@ def test_work_of_the_launches_is_that_of_the_run(grads: tuple[str, ...]) -> None
 def test_work_of_a_product() -> None:
     """A product is one launch with m x n x k multiply-adds, whichever operand comes first."""
     for swap in (False, True):
-        run = ts.gemm(shape=(48, 32, 16), target="mt7004", dtype="fp32", numerics=False, tiling={"swap": swap})
+        run = ts.gemm(
+            shape=(48, 32, 16), target="mt7004", dtype="fp32", numerics=False, tiling={"swap": swap}
+        )
         assert [launch.useful_macs for launch in run.launches] == [48 * 32 * 16]

@@ -218,8 +218,10 @@ def test_traffic_over_time_by_hand(tmp_path: Path) -> None:
     """Bytes a cycle of two loads that overlap and of a store, cycle by cycle."""
     made_run(cores=1).save(tmp_path)
     ddr, am = traffic_over_time(load(tmp_path))
-    # 240 bytes over 10..40 on one channel, 240 over 12..70 on the other; 40 bytes over 90..96
-    assert ddr.read[[9, 11, 20, 60, 80]] == pytest.approx([0, 8, 8 + 240 / 58, 240 / 58, 0])
+    # 240 bytes over 10..40 on one channel, 240 over 12..70 on the other; 40 bytes over 90..96. The link's shares are
+    # 8 to cycle 12, 4 and 4 to 40, 8 to 70; each copy has its own bytes.
+    first, second = 240 / (8 * 2 + 4 * 28), 240 / (4 * 28 + 8 * 30)
+    assert ddr.read[[9, 11, 20, 60, 80]] == pytest.approx([0, 8 * first, 4 * (first + second), 8 * second, 0])
     assert ddr.write[[89, 93, 97]] == pytest.approx([0, 40 / 6, 0])
     assert am.write == pytest.approx(ddr.read)
     assert (ddr.read_limit, ddr.write_limit, am.write_limit) == (8.0, 8.0, None)

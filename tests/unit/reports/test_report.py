@@ -18,7 +18,8 @@ from tests.unit.simulator.made import made_run, made_trace
 def test_report_writes_its_files(tmp_path: Path) -> None:
     """The pictures and the page lie beside the run, and nothing else."""
     made_run().save(tmp_path)
-    names = ["timeline.png", "utilisation.png", "traffic.png", "roofline.png", "report.md"]
+    pictures = ["timeline.png", "utilisation.png", "traffic.png", "roofline.png"]
+    names = [*pictures, "trace.pftrace", "report.md"]
     assert report(tmp_path) == [tmp_path / name for name in names]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "run.json", "trace.parquet"])
 
@@ -31,7 +32,11 @@ def test_report_of_a_stretch_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "report.md").exists()
     report(tmp_path, 40, 80)
     text = (tmp_path / "report.md").read_text()
-    assert text.count("f cycles 40 to 80") == 3
+    assert text.count("Of cycles 40 to 80.") == 4
+    assert text.count("Of the whole run.") == 5
+    assert "of cycles 40 to 80, opens in" in text
+    # DMA1's 240 bytes flow at 4 parts to cycle 40 and at 8 to 70, of 352: 80 cycles later there is no store yet
+    assert f"| ddr | {round(240 * 240 / 352)} | 0 |" in text
     assert "| 0 | 0 % | 75 % | 0 % | 75 % |" in text
 
 
@@ -54,6 +59,7 @@ def test_page_of_a_run(tmp_path: Path) -> None:
     """The page begins with cycles and bound, embeds the pictures and has every table."""
     made_run().save(tmp_path)
     text = page(load(tmp_path))
+    assert "whole run." not in text
     assert text.startswith(
         "# conv_backward on small: 100 cycles\n\nDMA is busy 24 % of the time; VPU is busy 20 %"
     )
