@@ -14,6 +14,7 @@ from kernels.conv_backward import conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
 from kernels.shape.shapes import ConvShape
+from reports.comparison import Comparison, compare
 from simulator.errors import (
     BoundsError,
     CapacityError,
@@ -31,6 +32,7 @@ from tilesim.reporting import report
 __all__ = [
     "BoundsError",
     "CapacityError",
+    "Comparison",
     "ConvShape",
     "DeadlockError",
     "MachineError",
@@ -44,6 +46,7 @@ __all__ = [
     "TilingError",
     "Trace",
     "available_targets",
+    "compare",
     "conv_backward",
     "gemm",
     "load_target",
