@@ -10,7 +10,6 @@ from simulator.results.metrics import SCALAR, percent
 from simulator.results.run import Run, plain
 from simulator.results.summary import amount, duration
 from targets.errors import TilesimError
-from targets.schema import Target
 
 HEADINGS = (
     *("run", "type", "cores", "cycles", "time", "GFLOP/s", "peak", "of peak", "bounding engine"),
@@ -29,7 +28,7 @@ class Compared:
         engine: the kind of engine, SCALAR left out, that is busy for the greatest share of the time; empty when
             nothing ran.
         engine_busy: that share.
-        memory: the largest memory that the cores share (DDR, HBM).
+        memory: the memory that holds the tensors of a call (DDR, GM).
         read_bytes, written_bytes: its traffic.
         bound: one sentence.
     """
@@ -152,7 +151,7 @@ def _labels(runs: Sequence[Run]) -> list[str]:
 def _row(label: str, run: Run) -> Compared:
     used = {kind: share for kind, share in run.metrics.utilisation.items() if kind != SCALAR and share}
     engine = max(used, key=used.__getitem__, default="")
-    memory = main_memory(run.target)
+    memory = run.target.main_memory
     moved = run.metrics.traffic_bytes.get(memory, {"read": 0, "write": 0})
     return Compared(
         label=label,
@@ -171,9 +170,3 @@ def _row(label: str, run: Run) -> Compared:
         written_bytes=moved["write"],
         bound=run.metrics.bound,
     )
-
-
-def main_memory(target: Target) -> str:
-    """The largest memory that the cores of a chip share; of a chip without one, its largest."""
-    sizes = {name: (spec.scope == "chip", spec.size_bytes) for name, spec in target.memory.items()}
-    return max(sizes, key=sizes.__getitem__)

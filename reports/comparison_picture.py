@@ -21,7 +21,7 @@ _TIME, _READ, _WRITTEN = "#5b84b1", "#1d6fa5", "#ee8434"
 
 
 def draw_comparison(comparison: Comparison) -> Figure:
-    """Draw three bars a run: its time, GFLOP/s within the peak, and the traffic of its largest memory."""
+    """Draw three bars a run: its time, GFLOP/s within the peak, and the traffic of its main memory."""
     rows = comparison.rows
     figure = new_figure(_LINE * len(rows))
     panels = [

@@ -4,6 +4,5 @@ from targets.schema import Target
 
 
 def core_label(target: Target, core: int) -> str:
-    """The name of a core: the target's own where it has names for its cores, else its number."""
-    named = getattr(target, "core_name", None)
-    return str(named(core)) if named is not None else f"core {core}"
+    """The name of a core as the vendors' tools have it: "core3", or "core0.veccore1" where there are several kinds."""
+    return target.core_name(core)

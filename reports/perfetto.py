@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.links import row_links, shared_links
+from reports.links import shared_links, sizes_on_links
 from reports.load import SavedRun
 from reports.names import core_label
 from reports.perfetto_packets import PacketWriter, messages
@@ -226,17 +226,17 @@ class Facts:
 def _write_counters(writer: PacketWriter, saved: SavedRun, window: tuple[int, int], first: int) -> None:
     """Bandwidth and active transfers of each shared link, wherever they change."""
     trace, target = saved.trace, saved.target
-    links, parts = shared_links(target), pieces(saved)
-    of_row = row_links(trace, target)
+    sizes, parts = sizes_on_links(trace, target), pieces(saved)
     writer.track(_LINKS, "links", rank=1)
-    for place, link in enumerate(links):
-        mine = of_row[parts.row] == place
-        if not mine.any():
+    for link, moved in zip(shared_links(target), sizes.T, strict=True):
+        if not moved.any():
             continue
-        rate = steps(parts.start[mine], parts.end[mine], parts.rate[mine])
+        share = (moved / np.maximum(trace["bytes"], 1))[parts.row]
+        mine = share > 0
+        times, rates = steps(parts.start[mine], parts.end[mine], (parts.rate * share)[mine])
         writer.counter_track(first, f"{link} bandwidth", "GB/s", _LINKS)
-        _write_steps(writer, target, first, (rate[0], rate[1] * target.clock_mhz / 1e3), window)
-        rows = np.flatnonzero((of_row == place) & (trace["bytes"] > 0))
+        _write_steps(writer, target, first, (times, rates * target.clock_mhz / 1e3), window)
+        rows = np.flatnonzero(moved)
         count = steps(trace["start"][rows], trace["end"][rows], np.ones(len(rows)))
         writer.counter_track(first + 1, f"{link} active transfers", "copies", _LINKS)
         _write_steps(writer, target, first + 1, count, window)

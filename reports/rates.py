@@ -2,7 +2,8 @@
 
 A trace has when a copy's bytes began to flow and when they ended. Between these cycles a link divides its bandwidth
 max-min fairly among its flows, each capped by its core's port; `pieces` does the same division again for the flows of
-the trace. Each copy keeps its own bytes, so that a rate is the link's share without what bursts add to it.
+the trace. Each copy keeps its own bytes, so that a rate is the link's share without what bursts add to it. Copies from
+and to a memory with a cache are taken to move evenly: when they hit and when they miss is not in the trace.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.links import row_links, shared_links
+from reports.links import cached_rows, row_links, shared_links
 from reports.load import SavedRun
 from simulator.results.trace import Trace
 from targets.schema import UNITS_PER_BYTE, PathSpec, Target
@@ -66,7 +67,10 @@ def pieces(saved: SavedRun) -> Pieces:
     """The pieces of all copies of a run."""
     trace = saved.trace
     rows = np.flatnonzero(trace["bytes"] > 0)
-    shared = row_links(trace, saved.target)[rows]
+    shared = row_links(trace, saved.target)
+    for mask in cached_rows(trace, saved.target).values():
+        shared[mask] = -1
+    shared = shared[rows]
     found = [_even(trace, rows[shared < 0])]
     for place, link in enumerate(shared_links(saved.target)):
         on_link = rows[shared == place]

@@ -148,8 +148,8 @@ def roofline_table(saved: SavedRun) -> str:
 def cores_table(usage: Usage) -> str:
     """The busy share of each engine lane, a row a core."""
     rows = (
-        [str(core), *(percent(float(share)) for share in shares)]
-        for core, shares in zip(usage.cores, usage.busy, strict=True)
+        [label, *("" if np.isnan(share) else percent(float(share)) for share in shares)]
+        for label, shares in zip(usage.labels, usage.busy, strict=True)
     )
     return markdown(("core", *usage.lanes), rows)
 

@@ -1,7 +1,7 @@
 """The timeline: what every engine of every core did, coloured by instruction."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +74,7 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
     write_title(figure, saved, "Timeline", (first, last))
     add_legend(figure, _legend(colours), "instructions")
     if not lanes.detailed:
-        _explain_stripes(figure, axes, lanes.moving)
+        _explain_stripes(figure, axes, lanes.moving, len(saved.target.core) > 1)
     return figure
 
 
@@ -219,9 +219,19 @@ def _legend(colours: dict[str, str]) -> dict[str, str]:
     return {**own, **({f"{rest} others": OTHER} if rest else {})}
 
 
-def _explain_stripes(figure: Figure, axes: Axes, moving: Sequence[str]) -> None:
+def _explain_stripes(
+    figure: Figure, axes: Axes, moving: Mapping[str, Sequence[str]], several_kinds: bool
+) -> None:
     place = axes.get_position()
-    text = "\n".join(["of each core, top down:", "computes or waits", *moving])
+    lines = []
+    for kind, names in moving.items():
+        lines += [f"of each {kind if several_kinds else 'core'}, top down:", "computes or waits", *names]
     figure.text(
-        place.x1 + NOTES / WIDTH, place.y0, text, fontsize=8, color=FAINT, va="bottom", linespacing=1.4
+        place.x1 + NOTES / WIDTH,
+        place.y0,
+        "\n".join(lines),
+        fontsize=8,
+        color=FAINT,
+        va="bottom",
+        linespacing=1.4,
     )

@@ -84,7 +84,7 @@ def _rate(
 def link_limit(target: Target, memory: str, side: str, cores: int) -> float | None:
     """Bytes a cycle that a memory can be read or written with, when all its traffic takes one link.
 
-    Only of memories that the chip's cores share.
+    Only of memories that the chip's cores share, and that no cache stands before.
 
     Args:
         target: the chip.
@@ -95,8 +95,8 @@ def link_limit(target: Target, memory: str, side: str, cores: int) -> float | No
     own = [(key.partition("->"), path) for key, path in target.path.items()]
     touching = {path.link for (source, _, destination), path in own if memory in (source, destination)}
     chosen = [path for (source, _, to), path in own if (source if side == "read" else to) == memory]
-    shared = memory in target.memory and target.memory[memory].scope == "chip"
-    if not shared or len(touching) != 1 or not chosen:
+    shared = memory in target.memory and target.memory[memory].scope == "chip" and memory not in target.cache
+    if not shared or len(touching) != 1 or not chosen or not chosen[0].link:
         return None
     link = target.link[chosen[0].link]
     cost = min(link.read_cost if path.direction == "read" else link.write_cost for path in chosen)

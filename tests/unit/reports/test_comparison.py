@@ -9,11 +9,11 @@ import pytest
 
 import tilesim
 from reports.canvas import pixels
-from reports.comparison import HEADINGS, compare, main_memory
+from reports.comparison import HEADINGS, compare
 from reports.comparison_picture import draw_comparison
 from targets.errors import TilesimError
-from tests.unit.reports.synthetic import chip, synthetic_run
-from tests.unit.simulator.made import made_run, made_trace, small_target
+from tests.unit.reports.synthetic import synthetic_run
+from tests.unit.simulator.made import made_run, made_trace
 
 
 def test_figures_by_hand() -> None:
@@ -71,15 +71,6 @@ def test_run_that_did_nothing() -> None:
     (row,) = compare([run]).rows
     assert (row.engine, row.share_of_peak, row.read_bytes) == ("", 0.0, 0)
     assert "none" in row.cells()
-
-
-def test_main_memory() -> None:
-    """The largest memory of the chip; a core's own does not count beside one of the chip."""
-    assert main_memory(chip(4)) == "ddr"
-    own = {
-        name: {**memory, "scope": "core"} for name, memory in small_target().model_dump()["memory"].items()
-    }
-    assert main_memory(small_target().model_validate({**small_target().model_dump(), "memory": own})) == "ddr"
 
 
 @pytest.mark.parametrize("count", [1, 2, 12])

@@ -54,7 +54,7 @@ def test_two_tiles_by_hand(tmp_path: Path) -> None:
     assert found.slices[6].facts["waited for"] == "barrier"
     assert "waited for" not in found.slices[1].facts
     assert [(a.start, b.start) for a, b in found.arrows()] == [(10, 40), (12, 70), (70, 90)]
-    assert found.threads == [("core 0", lane) for lane in ("SCALAR", "VPU", "DMA0", "DMA1")]
+    assert found.threads == [("core0", lane) for lane in ("SCALAR", "VPU", "DMA0", "DMA1")]
 
 
 def test_counters_by_hand(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_same_spans_arrows_and_bytes_as_the_trace(cores: int, idle: int, tmp_pat
     trace, found = saved.trace, written(saved, tmp_path)
     begin, end = nanoseconds(saved.target, trace["start"]), nanoseconds(saved.target, trace["end"])
     rows = [
-        (f"core {core}", trace.engines[engine], trace.names[name], start, stop)
+        (f"core{core}", trace.engines[engine], trace.names[name], start, stop)
         for core, engine, name, start, stop in zip(
             *(trace[column].tolist() for column in ("core", "engine", "name")),
             begin.tolist(),

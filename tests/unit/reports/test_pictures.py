@@ -69,21 +69,21 @@ def test_timeline_of_few_cores_names_every_engine(saved_runs: dict[int, SavedRun
     """Four cores have five lanes each, an idle one too, and the cores' names."""
     figure = draw_timeline(saved_runs[4])
     assert labels(figure) == ["launch", *("SCALAR", "VPU", "DMA0", "DMA1", "DMA2") * 4]
-    assert {"core 0", "core 1", "core 2", "core 3"} <= set(texts(figure))
+    assert {"core0", "core1", "core2", "core3"} <= set(texts(figure))
 
 
 @pytest.mark.parametrize("cores", [24, 64])
 def test_timeline_of_many_cores_names_every_core(saved_runs: dict[int, SavedRun], cores: int) -> None:
     """Each of many cores has one label, and a note says what its stripes are."""
     figure = draw_timeline(saved_runs[cores])
-    assert labels(figure) == ["launch", *(f"core {core}" for core in range(cores))]
+    assert labels(figure) == ["launch", *(f"core{core}" for core in range(cores))]
     assert any("computes or waits\nDMA0\nDMA1\nDMA2" in text for text in texts(figure))
 
 
 def test_timeline_of_very_many_cores_leaves_labels_out(tmp_path: Path) -> None:
     """Labels of 128 cores would overlap, so every second is left out."""
     synthetic_run(128, 1).save(tmp_path)
-    assert labels(draw_timeline(load(tmp_path)))[1:4] == ["core 0", "core 2", "core 4"]
+    assert labels(draw_timeline(load(tmp_path)))[1:4] == ["core0", "core2", "core4"]
 
 
 @pytest.mark.parametrize("cores", [1, 4, 24, 64])

@@ -37,7 +37,7 @@ def test_report_of_a_stretch_says_so(tmp_path: Path) -> None:
     assert "of cycles 40 to 80, opens in" in text
     # DMA1's 240 bytes flow at 4 parts to cycle 40 and at 8 to 70, of 352: 80 cycles later there is no store yet
     assert f"| ddr | {round(240 * 240 / 352)} | 0 |" in text
-    assert "| 0 | 0 % | 75 % | 0 % | 75 % |" in text
+    assert "| core0 | 0 % | 75 % | 0 % | 75 % |" in text
 
 
 def test_failed_report_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ def test_tables_by_hand(tmp_path: Path) -> None:
     ]
     assert tables.stalls_table(saved).splitlines()[2:4] == ["| busy | 20 % |", "| no work | 50 % |"]
     assert tables.cores_table(usage(saved)).splitlines()[2:] == [
-        "| 0 | 1 % | 40 % | 36 % | 58 % |",
-        "| 1 | 0 % | 0 % | 0 % | 0 % |",
+        "| core0 | 1 % | 40 % | 36 % | 58 % |",
+        "| core1 | 0 % | 0 % | 0 % | 0 % |",
     ]
     assert tables.launches_table(saved).splitlines()[2:] == ["| conv dx | default | 2 | 0 | 100 | 0.10 us |"]
 

@@ -131,4 +131,4 @@ def test_run_without_useful_work(tmp_path: Path) -> None:
 
 def test_core_labels() -> None:
     """A core is called by its number where its target has no name for it."""
-    assert core_label(small_target(), 3) == "core 3"
+    assert core_label(small_target(), 3) == "core3"
