@@ -1,11 +1,12 @@
 """Which lanes a timeline shows: every engine of a few cores, thinner stripes for each of many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reports.load import SavedRun
+from reports.names import kind_label
 from simulator.results.metrics import asked_cores
 
 FEW = 8
@@ -39,7 +40,7 @@ class Layout:
         height: pixels of all of them.
         detailed: every engine has a lane with its name; otherwise a core has a stripe for what computes or
             waits, and thinner ones below for what moves data.
-        moving: the names of the thin stripes, from top to bottom, by kind of core.
+        moving: the names of the thin stripes, from top to bottom, by the name of the kind of core.
     """
 
     lanes: tuple[Lane, ...]
@@ -60,7 +61,9 @@ def layout(saved: SavedRun, below: float = 0) -> Layout:
             lanes.append(Lane(core, part.engines, part.label, top, part.height))
             top += part.height
         top += gap
-    moving = {kind: tuple(part.label for part in own[1:]) for kind, own in parts.items()}
+    moving = {
+        kind_label(saved.target, kind): tuple(part.label for part in own[1:]) for kind, own in parts.items()
+    }
     return Layout(tuple(lanes), top - gap, few, {} if few else moving)
 
 
@@ -77,8 +80,14 @@ def _parts_of(saved: SavedRun, parts: Sequence[_Part], kind: str) -> list[_Part]
     """The parts that a kind of core has, with those of their engines that it has."""
     lanes = saved.target.lanes(kind)
     own = {code for code, lane in enumerate(saved.trace.engines) if lane in lanes}
-    kept = [replace(part, engines=tuple(code for code in part.engines if code in own)) for part in parts]
+    kept = [_only(part, own, saved.trace.engines) for part in parts]
     return [part for part in kept if part.engines] or [_Part((0,), "", parts[0].height)]
+
+
+def _only(part: _Part, codes: Container[int], names: Sequence[str]) -> _Part:
+    """A part with some of its engines, and their names where it has a label."""
+    engines = tuple(code for code in part.engines if code in codes)
+    return replace(part, engines=engines, label="/".join(names[i] for i in engines) if part.label else "")
 
 
 def _detailed(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
@@ -95,8 +104,7 @@ def _stripes(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
     computing = tuple(code for code in range(len(moved)) if code not in moving)
     height, thin, gap = (12, 5, 7) if cores <= 32 else (8, 3, 4)
     if cores > 96:
-        names = "/".join(saved.trace.engines[code] for code in moving)
-        return [_Part(computing, "", 5), _Part(tuple(moving), names, 2)], 2
+        return [_Part(computing, "", 5), _Part(tuple(moving), "all that move", 2)], 2
     return [
         _Part(computing, "", height),
         *(_Part((code,), saved.trace.engines[code], thin) for code in moving),

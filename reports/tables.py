@@ -17,9 +17,7 @@ from targets.schema import Target
 def markdown(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; columns that hold only numbers are set to the right, bars in cells are escaped."""
     cells = [[_cell(value) for value in row] for row in rows]
-    numeric = [
-        bool(cells) and all(_is_number(row[column]) for row in cells) for column in range(len(headings))
-    ]
+    numeric = [_all_numbers([row[column] for row in cells]) for column in range(len(headings))]
     rule = ["---:" if right else "---" for right in numeric]
     return "\n".join(f"| {' | '.join(row)} |" for row in [list(headings), rule, *cells])
 
@@ -27,6 +25,11 @@ def markdown(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _cell(value: object) -> str:
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _all_numbers(cells: Sequence[str]) -> bool:
+    """Whether what stands in a column are numbers, at least one."""
+    return any(cells) and all(_is_number(cell) for cell in cells if cell)
 
 
 def _is_number(text: str) -> bool:

@@ -20,7 +20,7 @@ from simulator.results.metrics import asked_cores, percent
 from simulator.results.stalls import StallTable
 
 _BUSY_ELSEWHERE = "#5b84b1"
-_MAIN_HEIGHT, _LANE_HEIGHT, _GAP = 190, 78, 28  # pixels of panels over many cores
+_MAIN_HEIGHT, _LANE_HEIGHT, _GAP, _NAMED_GAP = 190, 78, 28, 50  # pixels of panels over many cores
 _BAR, _CORE_GAP = 24, 62  # pixels of bars of few cores
 
 
@@ -147,12 +147,13 @@ def _many(shares: Usage) -> Figure:
         range(len(shares.lanes)), key=lambda lane: (not _is_main(shares, shares.lanes[lane]), lane)
     )
     heights = [_MAIN_HEIGHT if _is_main(shares, shares.lanes[lane]) else _LANE_HEIGHT for lane in lanes]
-    figure = new_figure(sum(heights) + _GAP * len(lanes) - _GAP)
+    gap = _NAMED_GAP if _differs(shares) else _GAP
+    figure = new_figure(sum(heights) + gap * len(lanes) - gap)
     top = 0
     for lane, height in zip(lanes, heights, strict=True):
         axes = add_axes(figure, top, height)
         _lane_bars(axes, shares, lane, last=lane == lanes[-1])
-        top += height + _GAP
+        top += height + gap
     return figure
 
 

@@ -147,6 +147,18 @@ def test_timeline_boxes_have_the_times(tmp_path: Path) -> None:
     assert set(found) >= {(10, 40), (12, 70), (40, 60), (70, 90), (90, 96), (98, 99)}
 
 
+def test_names_of_copies_that_overlap_stand_beside_each_other(tmp_path: Path) -> None:
+    """A copy that starts up while the one before streams is drawn over it, and both names stay readable."""
+    rows = [(0, 0, "DMA0", "load", 0, 100 * i, 100 * i + 150, 64, "ddr", "am", -1, "none") for i in range(5)]
+    made_run(made_trace(rows), cores=1, cycles=600).save(tmp_path)
+    figure = draw_timeline(load(tmp_path))
+    figure.draw_without_rendering()
+    names = [text for text in figure.axes[0].texts if text.get_text() == "load"]
+    assert [text.get_position()[0] for text in names] == [50, 150, 250, 350, 475]
+    boxes = [text.get_window_extent() for text in names]
+    assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+
+
 def test_timeline_of_a_stretch(saved_runs: dict[int, SavedRun]) -> None:
     """The axis spans the stretch, in cycles below and in time above."""
     figure = draw_timeline(saved_runs[4], 5000, 9000)

@@ -2,18 +2,22 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reports import tables
 from reports.canvas import pixels, write_png
-from reports.links import link_bytes, link_rate, row_links, shared_links
+from reports.links import link_bytes, link_rate, row_links, shared_links, sizes_on_links
 from reports.load import load
 from reports.names import core_label
 from reports.roofline import ALL, roofline
 from reports.roofline_picture import draw_roofline
 from simulator.results.run import LaunchRecord
+from simulator.results.trace import COLUMNS, Trace
+from targets.loader import load_target
 from tests.unit.reports.synthetic import chip, synthetic_run
 from tests.unit.simulator.made import TWO_TILES, made_run, made_trace, small_target
+from tests.unit.targets.davinci import CACHE, write_split
 
 
 def test_points_by_hand(tmp_path: Path) -> None:
@@ -78,6 +82,25 @@ def test_links_of_rows() -> None:
     changed = small_target().model_validate({**small_target().model_dump(), "memory": own})
     assert shared_links(changed) == []
     assert row_links(made_trace(TWO_TILES), changed).tolist() == [-1] * 6
+
+
+def test_copies_of_a_memory_with_a_cache_take_two_links(tmp_path: Path) -> None:
+    """What was resident crosses the cache's link; what was fetched or written back that of the path."""
+    target = load_target(write_split(tmp_path, more=CACHE))
+    columns = {name: np.zeros(3, dtype=kind) for name, kind in COLUMNS.items()}
+    columns |= {"waited_row": np.full(3, -1), "end": np.array([10, 20, 30]), "bytes": np.array([90, 50, 70])}
+    columns |= {"source": np.array([0, 1, 2]), "destination": np.array([1, 0, 3])}
+    columns |= {
+        "hit": np.array([60, 50, 0]),
+        "fetched": np.array([100, 0, 0]),
+        "evicted": np.array([0, 200, 0]),
+    }
+    memories = ("gm", "ub", "l1", "l0a")
+    axes = ("hit", "fetched", "evicted")
+    trace = Trace(columns, engines=("MTE2",), names=("copy",), memories=memories, axes=axes)
+    assert shared_links(target) == ["hbm", "l2"]
+    assert sizes_on_links(trace, target).tolist() == [[100, 60], [200, 50], [0, 0]]
+    assert link_rate(target, "l2", 2) == pytest.approx(40)
 
 
 def test_link_rate_is_of_the_cheaper_direction() -> None:
