@@ -9,6 +9,7 @@ import typer
 
 from targets.loader import load_target
 from tilesim.cli.output import print_json, print_table, progress
+from tilesim.validation.picture import PICTURE, keep_scatter
 from tilesim.validation.rows import PUBLISHED, read_rows
 from tilesim.validation.scores import Score, Summary, score_rows, summaries
 
@@ -39,6 +40,7 @@ def validate(
             "--kind", help="Only rows of this kind: microkernel, gemm, gemm-skinny, gemm-irregular."
         ),
     ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help=f"Directory for {PICTURE}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run the simulator on published measurements of matrix products and print the errors (some minutes for all)."""
@@ -46,6 +48,8 @@ def validate(
     with progress(f"running {len(rows)} rows"):
         scores = score_rows(rows, load_target(target))
     groups = summaries(scores)
+    if out is not None:
+        keep_scatter(out, scores, f"Matrix products on {target}", "GFLOPS a core")
     if as_json:
         print_json({"target": target, **record(scores, groups)})
     else:
