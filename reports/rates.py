@@ -8,6 +8,7 @@ and to a memory with a cache are taken to move evenly: when they hit and when th
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,7 @@ class _Flow:
         self.rate, self.since = rate, now
 
 
+@lru_cache(maxsize=1)  # the parts of one report ask for the same run
 def pieces(saved: SavedRun) -> Pieces:
     """The pieces of all copies of a run."""
     trace = saved.trace
