@@ -207,7 +207,9 @@ def test_the_lines_of_a_range_are_those_that_its_bytes_lie_in(case: tuple[int, i
     for row in range(rows):
         for byte in range(offset + row * stride, offset + row * stride + row_bytes):
             counts[byte // line] = counts.get(byte // line, 0) + 1
-    for block, touched, partial in pieces(offset, rows, row_bytes, stride, 64, line):
+    count_of_lines, found = pieces(offset, rows, row_bytes, stride, 64, line)
+    assert count_of_lines == len(counts)
+    for block, touched, partial in found:
         for bit in range(each):
             count = counts.pop(block * each + bit, 0)
             assert bool(touched >> bit & 1) == bool(count)
@@ -218,8 +220,8 @@ def test_the_lines_of_a_range_are_those_that_its_bytes_lie_in(case: tuple[int, i
 
 def test_a_range_of_no_bytes_touches_nothing() -> None:
     """No rows, or rows of no bytes; and what half a line looks like."""
-    assert pieces(0, 0, 8, 8, 64, 8) == pieces(0, 3, 0, 8, 64, 8) == ()
-    assert pieces(60, 1, 8, 8, 64, 8) == (Piece(0, 0x80, 0x80), Piece(1, 1, 1))
+    assert pieces(0, 0, 8, 8, 64, 8) == pieces(0, 3, 0, 8, 64, 8) == (0, ())
+    assert pieces(60, 1, 8, 8, 64, 8) == (2, (Piece(0, 0x80, 0x80), Piece(1, 1, 1)))
 
 
 def test_the_trace_of_a_chip_with_a_cache_can_be_joined_and_saved(bench: SplitBench, tmp_path: Path) -> None:
