@@ -13,8 +13,10 @@ from simulator.instructions import Copy, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
 from simulator.memory.memories import Buffer
+from simulator.memory.ranges import Range
 from simulator.results.metrics import cache_traffic
-from simulator.timing.cache import Piece, pieces
+from simulator.timing.cache import Cache, Fetch, Piece, pieces
+from targets.schema import CacheSpec
 from tests.unit.simulator.listed import Local, Program, all_of
 from tests.unit.simulator.split import KindsKernel, SplitBench, by_kind
 from tests.unit.targets.davinci import CACHE, NUMBER
@@ -187,6 +189,72 @@ def test_a_program_of_other_addresses_is_another_one(bench: SplitBench) -> None:
     for x in (tensors[0], tensors[1], tensors[0]):
         bench.machine.launch(Keyed(reading(x), L1, kinds=("aic",)))
     assert [launch.cycles for launch in bench.machine.launches] == [10, 10, 5]
+
+
+class Plain:
+    """A cache of two blocks of 64 bytes in lines of 16, as sets of lines in a list of blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[int, set[int], set[int]]] = []
+
+    def touch(self, start: int, size: int, writes: bool) -> tuple[int, int, int]:
+        """(touched, missing, evicted) lines."""
+        touched = missing = evicted = 0
+        for number in range(start // 64, (start + size - 1) // 64 + 1):
+            held = next((each for each in self.blocks if each[0] == number), None)
+            if held is None:
+                if len(self.blocks) == 2:
+                    evicted += len(self.blocks.pop(0)[2])
+                held = (number, set(), set())
+            else:
+                self.blocks.remove(held)
+            self.blocks.append(held)
+            for line in range(number * 64, number * 64 + 64, 16):
+                inside = min(line + 16, start + size) - max(line, start)
+                if inside <= 0:
+                    continue
+                touched += 1
+                if line not in held[1] and not (writes and inside == 16):
+                    missing += 1
+                held[1].add(line)
+                if writes:
+                    held[2].add(line)
+        return touched, missing, evicted
+
+
+class Nobody:
+    """Has fetches and waits for none."""
+
+    def flowed(self, now: int) -> None:
+        """Nothing comes of it."""
+
+    def arrived(self, now: int) -> None:
+        """Nothing comes of it."""
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 100), st.booleans()), max_size=30))
+def test_a_cache_finds_what_a_plain_list_of_blocks_finds(touches: list[tuple[int, int, bool]]) -> None:
+    """Lines touched, missing and written back, for any sequence of reads and writes."""
+    cache = Cache(CacheSpec(size_bytes=128, block_bytes=64, line_bytes=16, link="l2"))
+    plain = Plain()
+    for start, size, writes in touches:
+        fetch = Fetch(Nobody())
+        found = (cache.write if writes else cache.read)(Range(start, 1, size, size), fetch)
+        assert found[:3] == plain.touch(start, size, writes)
+        fetch.flowed(0)
+
+
+def test_numbers_change_nothing_of_what_a_cache_finds(tmp_path: Path) -> None:
+    """The second half of x goes to y; the trace is the same without numbers."""
+    traces = []
+    for numerics in (False, True):
+        bench = SplitBench(tmp_path, more=CACHE, numerics=numerics)
+        x, y = bench.tensor("x", 50), bench.tensor("y", 25)
+        program = alone(lambda core, x=x, y=y: [read(core, x, 25), write(core, y), read(core, x, 0, 50)])  # type: ignore[misc]
+        traces.append(bench.run(program, L1, UB))
+        if numerics:
+            assert y.numbers().tolist() == list(range(25, 50))
+    assert traces[0] == traces[1]
 
 
 ROWS = st.tuples(
