@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.instructions import Copy, Instruction
+from simulator.errors import ProgramError
+from simulator.instructions import Barrier, Copy, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
 from simulator.memory.memories import Buffer
@@ -166,6 +167,57 @@ def test_equal_cores_are_simulated_one_by_one(tmp_path: Path) -> None:
         made.append(bench.machine.trace())
     assert made[0] == made[1]
     assert [made[0].timeline(core)[0][:2] for core in (0, 3)] == [(0, 10), (0, 15)]
+
+
+def test_equal_cores_have_their_own_addresses_tiles_and_flags(tmp_path: Path) -> None:
+    """Each cube core reads a part of its own and hands it to a vector core; the trace is that of unlike cores."""
+
+    def programs(x: Buffer) -> Program:
+        def cube(core: Core) -> list[Instruction]:
+            part = Copy(all_of(core, "l1"), x.box((50 * core.rank,), (25,)), coords=(core.rank,))
+            return [part, FlagSet(core.group, "mte2"), Barrier()]
+
+        def vector(core: Core) -> list[Instruction]:
+            got = [FlagWait(core.group, "mte2"), read(core, x, 50 * core.group)] if not core.slot else []
+            return [*got, Barrier()]
+
+        return by_kind(aic=cube, aiv=vector)
+
+    made = []
+    for fold in (True, False):
+        bench = SplitBench(tmp_path, 2, more=CACHE, checks=Checks(fold=fold))
+        kernel = Slots(programs(bench.tensor("x", 100)), L1, UB)
+        bench.machine.launch(kernel)
+        made.append(bench.machine.trace())
+    assert made[0] == made[1]
+    loads = made[0]["fetched"] > 0
+    assert made[0]["tile"][loads].tolist() == [0, 1]
+    assert made[0]["hit"].sum() == 200
+
+
+class Slots(KindsKernel):
+    """Cores of one slot are equal."""
+
+    axes: tuple[str, ...] = ("tile",)
+
+    def kind_class(self, kind: str, rank: int, count: int) -> Hashable | None:  # noqa: ARG002  (as kernels have it)
+        """The slot."""
+        return rank % 2 if kind == "aiv" else 0
+
+
+@pytest.mark.parametrize("second", [[0, 0], [], [10]])
+def test_equal_cores_of_unlike_programs_are_refused(bench: SplitBench, second: list[int]) -> None:
+    """One more, none, or another size than the first core's."""
+    x = bench.tensor("x", 25)
+    counts = {0: [0], 1: second}
+
+    def program(core: Core) -> list[Instruction]:
+        return [read(core, x, 0, 25 - less) for less in counts.get(core.slot, [])]
+
+    kernel = KindsKernel(program, UB, kinds=("aiv",))
+    kernel._classes = lambda _: "equal"
+    with pytest.raises(ProgramError, match="cores of one class with unlike programs"):
+        bench.machine.launch(kernel)
 
 
 class Keyed(KindsKernel):
