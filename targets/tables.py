@@ -169,6 +169,10 @@ class PathSpec(Table):
         floor_cycles: no transfer is shorter, start-up included.
         overlap: the start-up of one transfer runs during the stream of the one before.
         engine: the kind of engine that copies on it.
+        idle_cycles: added to the start-up where the engine stood idle before.
+        command_bytes: a longer transfer goes as equal commands of at most this size, each with its start-up.
+        single_row_bytes_per_cycle: the rate of a transfer of one contiguous row, where it is below the port's.
+        blocked_bytes_per_cycle: the rate of a transfer that makes fractals of rows, where it is below the port's.
     """
 
     link: str = ""
@@ -178,6 +182,10 @@ class PathSpec(Table):
     floor_cycles: Natural = 0
     overlap: bool
     engine: Name = "dma"
+    idle_cycles: Natural | None = None
+    command_bytes: Count | None = None
+    single_row_bytes_per_cycle: Rate | None = None
+    blocked_bytes_per_cycle: Rate | None = None
 
 
 class CacheSpec(Table):
@@ -202,7 +210,7 @@ class CacheSpec(Table):
 
 
 class IssueSpec(Table):
-    """Cycles of the scalar unit to issue an instruction, by its kind."""
+    """Cycles of the scalar unit to issue an instruction, by its kind; only a Da Vinci core has loads and fixpipe."""
 
     copy_cycles: Natural
     matmul_cycles: Natural
@@ -210,6 +218,9 @@ class IssueSpec(Table):
     barrier_cycles: Natural
     flag_set_cycles: Natural
     flag_wait_cycles: Natural
+    load2d_cycles: Natural | None = None
+    load3d_cycles: Natural | None = None
+    fixpipe_cycles: Natural | None = None
 
 
 class SyncSpec(Table):
