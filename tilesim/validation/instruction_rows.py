@@ -11,8 +11,8 @@ from simulator.cube.fractals import FRACTAL_BYTES
 from targets.errors import TilesimError
 
 INSTRUCTIONS = Path(__file__).with_name("instructions_ascend.csv")
-"""Micro-benchmarks of msKPP (xiaobingling93-pixel/Ascend-mskpp, csrc/prof_data/resource910b.cpp): moves, products and, of
-each vector operation, its longest undisturbed point."""
+"""Micro-benchmarks of msKPP (xiaobingling93-pixel/Ascend-mskpp, csrc/prof_data/resource910b.cpp): moves, products and,
+of each vector operation, its longest undisturbed point."""
 
 COLUMNS = ("id", "target", "instruction", "size", "bursts", "clock_mhz", "cycles")
 """Columns that a file must have; it may have `mode`."""
@@ -107,7 +107,7 @@ def _row(record: dict[str, str], where: str) -> InstructionRow:
 
 
 def _sizes(text: str) -> dict[str, int]:
-    """ "1024", "repeat=3" or "m=32,k=16,n=16"; a remark may follow after a space."""
+    """Such as 1024, repeat=3 or m=32,k=16,n=16; a remark may follow after a space."""
     first = text.split(maxsplit=1)[0] if text else ""
     if "=" not in first:
         return {"bytes": int(first)}
