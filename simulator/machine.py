@@ -25,7 +25,7 @@ from simulator.values.completion import DmaMode, Timing, execute
 from simulator.values.numerics import DType
 from simulator.values.races import RaceCheck
 from simulator.values.steps import execute_in_order
-from targets.schema import MAIN_MEMORIES, Target
+from targets.schema import Target
 
 L2 = Literal["cold", "warm"]
 """What the first launch finds in a cache: nothing, or all tensors that were made, the last as far as there is room."""
@@ -113,6 +113,7 @@ class Machine:
             }
             for unit in target.units(self.cores)
         }
+        self._roles = {name: role.memory for name, role in target.role.items()}
         self._recorder = Recorder(tuple(target.lanes()), cached=bool(target.cache))
         self._l2 = l2
         self._caches = {name: Cache(spec) for name, spec in target.cache.items()}
@@ -137,6 +138,7 @@ class Machine:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
+        memory = self._roles.get(memory or "", memory)
         return self._shared[memory or self.target.main_memory].allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
@@ -159,7 +161,7 @@ class Machine:
         cores = self._cores_of(kernel)
         members = self._members(kernel, cores)
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.index), self._own, self._shared)
+        space = Space(sorted(active, key=lambda c: c.index), self._own, self._shared, self._roles)
         kernel.setup(space)
         compilers = {
             kind: Compiler(self.target, lanes, self.checks.dropped) for kind, lanes in self._lanes.items()
@@ -264,7 +266,7 @@ class Machine:
             for memory in own.values():
                 memory.release_all()
         for name, memory in self._shared.items():
-            if name not in MAIN_MEMORIES:
+            if name != self.target.main_memory:
                 memory.release_all()
 
     def trace(self) -> Trace:
