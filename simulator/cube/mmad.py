@@ -71,8 +71,12 @@ class Mmad(Instruction):
         if not self.accumulate:
             out.put(made)
             return
+        total = out.array()
         with np.errstate(over="ignore", invalid="ignore"):
-            out.put(out.array() + made.reshape(out.shape))
+            if total.flags.writeable:
+                np.add(total, made.reshape(out.shape), out=total)
+            else:
+                out.put(total + made.reshape(out.shape))
 
     def _operand(self, place: int) -> Array:
         """What the cube reads: hf32 rounds it on the way."""

@@ -57,7 +57,7 @@ def spans(window: Window, count: int) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found.items()))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)  # some 100 KB each
 def places(window: Window, count: int, size: tuple[int, int]) -> tuple[Indices, NDArray[np.bool_]]:
     """Flat index into the source [height, width] of each (position, tap), and whether there is such an element."""
     position = np.arange(window.first, window.first + count)
@@ -91,6 +91,11 @@ def columns(source: Array, window: Window, count: int, units: int) -> Array:
     for block in range(window.unit // taps, -(-(window.unit + units) // taps)):
         low, high = max(window.unit, block * taps), min(window.unit + units, (block + 1) * taps)
         chosen = slice(low - block * taps, high - block * taps)
+        here = there[:, chosen]
+        if not here.any():
+            continue
         found = source[block].reshape(height * width, channels)[index[:, chosen]]
-        out[:, low - window.unit : high - window.unit][there[:, chosen]] = found[there[:, chosen]]
+        if not here.all():
+            found[~here] = 0
+        out[:, low - window.unit : high - window.unit] = found
     return out.reshape(count, units * channels)
