@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tilesim
+from kernels.operators import OPERATORS
 from kernels.shape.shapes import ConvShape
 
 if TYPE_CHECKING:
@@ -58,6 +60,16 @@ def test_compare_goes_on_without_a_target_that_refuses(cli: Cli) -> None:
     assert "does not compute" in record["refused"]["mt7004"]
     assert result.stderr.startswith("tilesim: mt7004 is left out: ")
     assert cli.refuse(*call, "--dtype", "fp8").count("fp8") >= 1
+
+
+def test_compare_names_a_family_that_the_operator_does_not_run_on(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its target is left out like any other that refuses."""
+    only_dsp = dataclasses.replace(OPERATORS["gemm"], families=("dsp",))
+    monkeypatch.setitem(OPERATORS, "gemm", only_dsp)
+    result = cli("compare", "gemm", "--targets", "mt7004,ascend910b1", "--shape", "m=48,n=48,k=48", "--json")
+    assert "does not run on this family" in json.loads(result.stdout)["refused"]["ascend910b1"]
 
 
 @pytest.mark.parametrize("targets", ["mt7004,", "mt7004,mt7004", "mt7004,nosuch", ""])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tilesim
-from kernels.operators import run_operator
+from kernels.operators import Operator, run_operator
 from simulator.results.files import make_directory, write_aside
 from simulator.results.run import Run
 from targets.errors import TilesimError
@@ -61,7 +61,7 @@ def compare(
         "core_mask": parse_core_mask(core_mask),
         "tiling": {key: parse_value(text) for key, text in parse_pairs("--tile", tile or ()).items()},
     }
-    runs, refused = _run_all(operator, chips, asked)
+    runs, refused = _run_all(chosen, chips, asked)
     comparison = tilesim.compare(runs)
     record = comparison.to_dict() | {"refused": refused}
     if as_json:
@@ -89,7 +89,7 @@ def _names(text: str) -> list[str]:
 
 
 def _run_all(
-    operator: str, chips: dict[str, Target], asked: dict[str, Any]
+    operator: Operator, chips: dict[str, Target], asked: dict[str, Any]
 ) -> tuple[dict[str, Run], dict[str, str]]:
     """Runs by target, and why the others have none; refused by all is refused.
 
@@ -101,11 +101,22 @@ def _run_all(
     first: TilesimError | None = None
     for name, chip in chips.items():
         try:
-            with progress(f"{operator} on {name}"):
-                runs[name] = run_operator(operator, target=chip, numerics=False, check=False, **asked)
+            _check_family(operator, chip)
+            with progress(f"{operator.name} on {name}"):
+                runs[name] = run_operator(operator.name, target=chip, numerics=False, check=False, **asked)
         except TilesimError as error:
             first = first or error
             refused[name] = str(error)
     if first is not None and not runs:
         raise first
     return runs, refused
+
+
+def _check_family(operator: Operator, chip: Target) -> None:
+    if chip.family not in operator.families:
+        raise ArgumentError(
+            what=f"{operator.name} does not run on this family of targets",
+            where=chip.name,
+            got=chip.family,
+            limit=", ".join(operator.families),
+        )
