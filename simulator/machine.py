@@ -113,16 +113,27 @@ class Machine:
         *,
         memory: str = "ddr",
         address: int | None = None,
+        core: int | None = None,
     ) -> Buffer:
-        """A buffer in a shared memory that outlives launches; it has no numbers until it is filled or materialised.
+        """A buffer that outlives launches; it has no numbers until it is filled or materialised.
+
+        It lies in a shared memory, or with `core` in that core's own.
 
         Raises:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
-        return self._shared[memory].allocate(
+        level = self._shared[memory] if core is None else self._own[core][memory]
+        return level.allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
+
+    def room_bytes(self, memory: str) -> int:
+        """Bytes of the largest free range of a memory; of every core's own, the one with the least room."""
+        levels = (
+            [self._shared[memory]] if memory in self._shared else [own[memory] for own in self._own.values()]
+        )
+        return min(max((end - start for start, end in level.gaps()), default=0) for level in levels)
 
     def launch(self, kernel: Kernel) -> LaunchRecord:
         """Run a kernel on the cores, after what was launched before.
