@@ -99,7 +99,8 @@ class Machine:
             core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"}
             for core in self.cores
         }
-        self._main = [n for n in self._shared if n == "ddr"]
+        self._roles = {name: role.memory for name, role in target.role.items()}
+        self.main_memory = self._roles.get("main", "ddr")
         self._recorder = Recorder(tuple(self._lanes.names))
         self.launches: list[LaunchRecord] = []
         self.cycles = 0
@@ -111,19 +112,20 @@ class Machine:
         shape: tuple[int, ...],
         dtype: DType,
         *,
-        memory: str = "ddr",
+        memory: str = "",
         address: int | None = None,
         core: int | None = None,
     ) -> Buffer:
-        """A buffer that outlives launches; it has no numbers until it is filled or materialised.
+        """A buffer that outlives launches, without numbers yet.
 
-        It lies in a shared memory, or with `core` in that core's own.
+        It lies in a shared memory (default the main one), or with `core` in that core's own.
 
         Raises:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
-        level = self._shared[memory] if core is None else self._own[core][memory]
+        levels = self._shared if core is None else self._own[core]
+        level = levels[self._roles.get(memory, memory) or self.main_memory]
         return level.allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
@@ -150,7 +152,7 @@ class Machine:
         members = self._members(kernel)
         cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared)
+        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared, self._roles)
         kernel.setup(space)
         compiler = Compiler(self.target, self._lanes, self.checks.dropped)
         classes = [CoreClass(group, self._program(kernel, cores[group[0]], compiler)) for group in members]
@@ -221,7 +223,7 @@ class Machine:
             for memory in own.values():
                 memory.release_all()
         for name, memory in self._shared.items():
-            if name not in self._main:
+            if name != self.main_memory:
                 memory.release_all()
 
     def trace(self) -> Trace:
