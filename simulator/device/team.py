@@ -1,4 +1,4 @@
-"""A team: one function on several cores at once, each with its own place in it, that meet where they wait for each other.
+"""A team: one function on several cores, each with its own place in it, that wait for each other where they meet.
 
 Every core is a thread, but only one of them runs at a time: the lowest core that is not waiting goes on until it waits
 or ends. So the order is the same in every process, and nothing needs a lock.
@@ -127,7 +127,7 @@ class Team:
         try:
             if not self._failed:
                 member.result = work(member.core)
-        except BaseException as error:  # noqa: BLE001  # it is raised again in the thread that runs the team
+        except BaseException as error:  # it is raised again in the thread that runs the team
             member.error = error
         member.ended = True
         self._back.release()
