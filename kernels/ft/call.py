@@ -255,8 +255,9 @@ def _require_same(brought: Mapping[int, object]) -> None:
             assert isinstance(first[1], _Asked)  # noqa: S101  # as above
             raise OperandError(
                 "the cores make different calls",
-                argument=_difference(first[1], asked),
+                argument=(differing := _difference(first[1], asked)),
                 where=f"cores {first[0]} and {core}",
+                got=f"another {differing}",
                 remedy="give every core the same arguments; set conv_param before a sys_bar",
             )
 
@@ -264,7 +265,7 @@ def _require_same(brought: Mapping[int, object]) -> None:
 def _difference(one: _Asked, other: _Asked) -> str:
     """The first argument in which two calls differ."""
     if one.name != other.name:
-        return f"{one.name} and {other.name}"
+        return "function"
     for (name, mine), (_, theirs) in zip(one.operands, other.operands, strict=True):
         if mine != theirs:
             return name

@@ -158,13 +158,12 @@ def _address(name: str, given: object) -> int:
 
 def _require_memory(name: str, memory: str, memories: tuple[str, ...], got: str) -> None:
     if memory not in memories:
-        other = "_p" if len(memories) > 1 else "_s"
         raise OperandError(
             f"{name} lies in a memory that this call does not read",
             argument=name,
             got=f"{got} in {memory}",
             limit=" or ".join(memories),
-            remedy=f"place it there, or make the call that ends in {other}",
+            remedy="calls that end in _s read shared memory, those in _p the core's own array memory",
         )
 
 
@@ -203,6 +202,11 @@ def _require_shape(name: str, got: tuple[int, ...], wanted: tuple[int, ...], sha
 def _workspace(device: Device, checked: Checked, memories: tuple[str, ...], core: int | None) -> Operand:
     """The workspace: an array, part of one, or free memory behind an address."""
     given, name, wanted = checked.workspace, "workspace_", checked.workspace_bytes
+    start = given.address if isinstance(given, DeviceArray) else given
+    if start % 4:
+        raise OperandError(
+            "workspace_ lies between two floats", argument=name, got=hex(start), limit="multiples of 4"
+        )
     if isinstance(given, DeviceArray):
         array, address = _array_of(device, name, given, memories, core)
         place: Place = array.place

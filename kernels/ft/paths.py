@@ -198,9 +198,7 @@ def _products(
     g, cores = Geometry.of(shape), len(machine.cores)
     half = kind.name == "fp16" and given.get("fp16_accumulate") == "fp16"
     sums = dtype("fp16" if half else "fp32")
-    by_workspace = given.get("column_place") == "workspace"
-    if not by_workspace:
-        place(machine, operands.workspace, (operands.workspace.bytes,), BYTE)
+    place(machine, operands.workspace, (operands.workspace.bytes,), BYTE)
     dy = give(machine, operands.dy, (g.n, 1, *operands.dy.shape[1:]), kind)
     w = give(machine, operands.w, (g.cout, g.cig, g.taps), kind)
     dx = result(machine, operands.dx, (g.n, 1, *operands.dx.shape[1:]), kind)
@@ -213,7 +211,8 @@ def _products(
     free = _free_target(machine)
     fields = {**_defaults(g, free, checked, kind, sums, path, (dy, tap_major)), **given}
     tiling = plan(setting_for(g, free, kind, sums, kind, cores), fields)
-    workspace = _workspace(machine, operands.workspace, tiling, sums) if by_workspace else None
+    by_workspace = tiling.column_place == "workspace"
+    workspace = _workspace(cores, operands.workspace, tiling, sums) if by_workspace else None
     if reorders:
         machine.launch(Reorder(g, w, tap_major))
         tap_major.constant = True
@@ -251,9 +250,9 @@ def _defaults(
     return fields
 
 
-def _workspace(machine: Machine, operand: Operand, tiling: DxTiling, sums: DType) -> Buffer:
+def _workspace(cores: int, operand: Operand, tiling: DxTiling, sums: DType) -> Buffer:
     """Columns in the workspace: slice i of the cores' equal slices is core i's, with two halves where they fit."""
-    cores, half = len(machine.cores), tiling.budget_bytes // 2
+    half = tiling.budget_bytes // 2
     halves = min(2, operand.bytes // cores // half)
     if not halves:
         raise TilingError(
@@ -263,4 +262,5 @@ def _workspace(machine: Machine, operand: Operand, tiling: DxTiling, sums: DType
             limit=f"{operand.bytes // cores} bytes of {operand.bytes} for {cores} cores",
             remedy="lower budget_bytes, or give a larger workspace_",
         )
-    return place(machine, operand, (cores, halves, half // sums.size_bytes), sums)
+    shape = (cores, halves, half // sums.size_bytes)
+    return Buffer(operand.place[0], operand.name, operand.address, shape, sums, shared=True)

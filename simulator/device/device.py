@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -175,9 +175,12 @@ class Device:
         return max(self._clocks)
 
     def spmd(self, function: Callable[..., object], core_mask: int) -> tuple[object, ...]:
-        """Run a function once a core of the mask (bit i is core i), with the core mask if it takes an argument.
+        """Run a function once a core of the mask: bit i is core i.
 
-        Returns what each of them returned, in the order of the cores.
+        A function whose first parameter has no default, or is called core_mask, is given the mask.
+
+        Returns:
+            What each of them returned, in the order of the cores.
 
         Raises:
             DeadlockError: cores wait for others that never come.
@@ -186,7 +189,7 @@ class Device:
         self.require_open()
         if self._team is not None:
             raise ProgramError("a team inside a team", where="spmd")
-        arguments = (core_mask,) if _takes_one(function) else ()
+        arguments = (core_mask,) if _takes_mask(function) else ()
 
         def work(core: int) -> object:
             self._here.core = core
@@ -273,10 +276,8 @@ def _cores_of_mask(mask: int, target: Target) -> tuple[int, ...]:
     return tuple(core for core in range(target.groups) if mask >> core & 1)
 
 
-def _takes_one(function: Callable[..., object]) -> bool:
-    """Whether a function can be called with one argument."""
-    try:
-        signature(function).bind(0)
-    except TypeError:
-        return False
-    return True
+def _takes_mask(function: Callable[..., object]) -> bool:
+    """Whether a function's first parameter has to be given, or is called core_mask."""
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    first = next((p for p in signature(function).parameters.values() if p.kind in kinds), None)
+    return first is not None and (first.default is Parameter.empty or first.name == "core_mask")
