@@ -112,6 +112,12 @@ class DepthwiseDx:
         self.staged = operand is not SUMS
         self.turns = geometry.taps > 1
 
+    def key(self) -> Hashable:
+        """Geometry, tiling, type and memories."""
+        t = self.tensors
+        memories = (t.dy.memory, t.w.memory, t.dx.memory)
+        return (type(self), self.geometry, self.tiling, self.operand.name, memories)
+
     def blocks(self, rank: int, count: int) -> tuple[Channels, ...]:
         """The channels of a core, block by block, with the panels that outputs reach."""
         found: dict[tuple[int, int], list[Panel]] = {}

@@ -66,6 +66,10 @@ class PrivateDx:
         self.staged = operand is not SUMS
         self.planner = planner(geometry, walk_of(geometry, tiling))
 
+    def key(self) -> Hashable:
+        """Geometry, tiling and type; there is one memory."""
+        return (type(self), self.geometry, self.tiling, self.operand.name)
+
     def core_class(self, rank: int, count: int) -> Hashable | None:  # noqa: ARG002  # there is one core
         """The only core."""
         return 0

@@ -101,11 +101,12 @@ def test_a_private_call_cuts_what_its_workspace_cannot_hold(kind: str, name: str
 
 @pytest.mark.parametrize("checks", [Checks(dma="early"), Checks(dma="late"), Checks(races=True)])
 @pytest.mark.parametrize("name", ["1x1", "3x3", "groups", "depthwise"])
-def test_outputs_do_not_depend_on_when_dma_lands(checks: Checks, name: str) -> None:
+@pytest.mark.parametrize("kind", ["fp32", "fp16"])
+def test_outputs_do_not_depend_on_when_dma_lands(checks: Checks, kind: str, name: str) -> None:
     """Hazards of dx that is read and written back hold, and no core touches another's."""
     with Device("mt7004", checks=checks) as device:
-        case = Case.on(device, SHAPES[name], "fp16")
-        case.call(0b1111)
+        case = Case.on(device, SHAPES[name], kind)
+        case.call(0b11, {"rows": 2})
         assert case.exact()
 
 
@@ -163,6 +164,8 @@ def _more(**tiling: Any) -> dict[str, Any]:
         ("3x3", _more(column="none", split="rows")),
         ("3x3", _more(column_place="workspace")),
         ("3x3", _more(positions=1, rows=1, cols=3)),
+        ("3x3", _more(dx_buffers=1, rows=2)),
+        ("3x3", _more(fp16_accumulate="fp16")),
         ("depthwise", _more(split="channels", rows=1, cols=2, channels=5)),
         ("depthwise", _more(split="rows", ahead=0)),
         ("1x1", _more(split="channels", k=5)),
