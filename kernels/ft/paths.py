@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernels.dsp.dx.estimate import Setting
 from kernels.dsp.dx.geometry import Geometry
 from kernels.dsp.dx.kernel import ConvDx, DxTensors
 from kernels.dsp.dx.plan import group_count, plan, setting_for
@@ -209,8 +210,8 @@ def _products(
         else w.reshaped((g.cout, g.taps, g.cig))
     )
     free = _free_target(machine)
-    fields = {**_defaults(g, free, checked, kind, sums, path, (dy, tap_major)), **given}
-    tiling = plan(setting_for(g, free, kind, sums, kind, cores), fields)
+    defaults = _defaults(g, free, checked, kind, sums, path, (dy, tap_major))
+    tiling = _planned(setting_for(g, free, kind, sums, kind, cores), defaults, given)
     by_workspace = tiling.column_place == "workspace"
     workspace = _workspace(cores, operands.workspace, tiling, sums) if by_workspace else None
     if reorders:
@@ -221,6 +222,16 @@ def _products(
     machine.launch(kernel)
     plain: dict[str, object] = {"path": path, **tiling.model_dump()}
     return Call(machine, checked, operands, kind, path, plain | _budget(checked), dx)
+
+
+def _planned(setting: Setting, defaults: Mapping[str, object], given: Mapping[str, object]) -> DxTiling:
+    """The tiling with whole column rows; blocks of columns where whole rows fit no memory of the chip."""
+    try:
+        return plan(setting, {**defaults, **given})
+    except TilingError:
+        if defaults["column"] != "rows" or "column" in given:
+            raise
+        return plan(setting, {**defaults, "column": "blocks", **given})
 
 
 def _defaults(

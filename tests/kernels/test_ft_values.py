@@ -10,6 +10,7 @@ import pytest
 from kernels.shape.shapes import ConvShape
 from simulator.device.device import Device
 from simulator.machine import Checks
+from targets.errors import TilesimError
 from tests.kernels.ft_calls import PATHS, SHAPES, Case, least_budget
 
 CHIPS = [("mt7004", "fp32"), ("mt7004", "fp16"), ("ft78ne", "fp32")]
@@ -205,6 +206,19 @@ def test_whole_column_rows_are_the_default() -> None:
     assert [run.tiling["column"] for run in runs] == ["rows", "rows"]
     assert [run.tiling["budget_bytes"] for run in runs] == [0x10000, 0x20000]
     assert [run.tiling["buffer_bytes"] for run in runs] == [0x10000, 0x10000]
+
+
+def test_columns_are_cut_where_whole_rows_fit_no_memory() -> None:
+    """A column row of 400 KB: half of AM cannot hold two of them; asked for, they are refused."""
+    shape = ConvShape(1, 4096, (2, 2), 3, (5, 5), padding=2)
+    with Device("mt7004") as device:
+        case = Case.on(device, shape)
+        run = case.call(0b1111)
+        assert case.exact()
+        assert run.tiling["column"] == "blocks"
+        with pytest.raises(TilesimError, match="no tiling fits the memories"):
+            case.call(0b1111, {"column": "rows"})
+        assert case.exact()
 
 
 def test_the_depthwise_path_multiplies_no_matrices() -> None:
