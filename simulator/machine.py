@@ -27,6 +27,9 @@ from simulator.values.races import RaceCheck
 from simulator.values.steps import execute_in_order
 from targets.schema import Target
 
+L2 = Literal["cold", "warm"]
+"""What the first launch finds in a cache: nothing, or all tensors that were made, the last as far as there is room."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Checks:
@@ -75,9 +78,15 @@ class Machine:
     """
 
     def __init__(
-        self, target: Target, cores: Sequence[int], *, numerics: bool = True, checks: Checks | None = None
+        self,
+        target: Target,
+        cores: Sequence[int],
+        *,
+        numerics: bool = True,
+        checks: Checks | None = None,
+        l2: L2 = "cold",
     ) -> None:
-        """Bring a target to life for launches on `cores`.
+        """Bring a target to life for launches on `cores`; `l2` says what the first one finds in its caches.
 
         Raises:
             ProgramError: the target has no such core.
@@ -104,9 +113,10 @@ class Machine:
             }
             for unit in target.units(self.cores)
         }
+        self._recorder = Recorder(tuple(target.lanes()), cached=bool(target.cache))
+        self._l2 = l2
+        self._caches = {name: Cache(spec) for name, spec in target.cache.items()}
         self._roles = {name: role.memory for name, role in target.role.items()}
-        self._recorder = Recorder(tuple(target.lanes()))
-        self._caches: dict[str, Cache] = {}
         self.launches: list[LaunchRecord] = []
         self.cycles = 0
         self.macs = 0
@@ -152,6 +162,9 @@ class Machine:
             return self._launch(kernel)
 
     def _launch(self, kernel: Kernel) -> LaunchRecord:
+        if self._l2 == "warm" and not self.launches:
+            for name, cache in self._caches.items():
+                cache.warm(self._shared[name].taken)
         cores = self._cores_of(kernel)
         members = self._members(kernel, cores)
         active = [cores[index] for group in members for index in group]
@@ -160,7 +173,12 @@ class Machine:
         compilers = {
             kind: Compiler(self.target, lanes, self.checks.dropped) for kind, lanes in self._lanes.items()
         }
-        classes = [self._class(kernel, group, cores[group[0]], compilers) for group in members]
+        equal: dict[Hashable, Program] = {}
+        classes = [
+            CoreClass(group, self._program(kernel, core, compilers[core.kind], equal), self._lanes[core.kind])
+            for group in members
+            for core in [cores[group[0]]]
+        ]
         if any(c.program.has_flags for c in classes) and any(len(c.cores) > 1 for c in classes):
             raise ProgramError("cores that use flags cannot share a class", where=kernel.name)
         record = self._simulate(kernel, cores, classes)
@@ -187,16 +205,18 @@ class Machine:
             ranks[kind] += 1
         return cores
 
-    def _class(
-        self, kernel: Kernel, group: tuple[int, ...], core: Core, compilers: Mapping[str, Compiler]
-    ) -> CoreClass:
-        return CoreClass(group, self._program(kernel, core, compilers[core.kind]), self._lanes[core.kind])
-
-    def _program(self, kernel: Kernel, core: Core, compiler: Compiler) -> Program:
+    def _program(
+        self, kernel: Kernel, core: Core, compiler: Compiler, equal: dict[Hashable, Program]
+    ) -> Program:
         """The program of a core, compiled, or from the library where the kernel says what it depends on.
 
-        A cache sees addresses, which a program that is kept does not have.
+        A cache sees addresses, which a program that is kept does not have: there, cores of one class share the rest.
         """
+        if self.target.cache and self.checks.fold:
+            kind = (core.kind, _class_key(kernel, core))
+            if kind in equal:
+                return compiler.again(equal[kind], kernel.program(core))
+            return equal.setdefault(kind, compiler.compile(kernel.program(core)))
         if not isinstance(kernel, HasKey) or self.checks.dropped or self.target.cache:
             return compiler.compile(kernel.program(core))
         key = (kernel.key(), core.kind, core.rank, core.count)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from targets.davinci import CubeSpec, FixpipeSpec, Load2dSpec, Load3dSpec, VectorClassSpec
 from targets.dsp import MatmulSpec, VectorSpec
 from targets.errors import TargetError
 from targets.tables import (
@@ -34,10 +35,14 @@ __all__ = [
     "UNITS_PER_BYTE",
     "CacheSpec",
     "CoreKind",
+    "CubeSpec",
     "EngineSpec",
+    "FixpipeSpec",
     "IssueSpec",
     "LaunchSpec",
     "LinkSpec",
+    "Load2dSpec",
+    "Load3dSpec",
     "Mark",
     "MatmulSpec",
     "MemorySpec",
@@ -48,6 +53,7 @@ __all__ = [
     "Table",
     "Target",
     "Unit",
+    "VectorClassSpec",
     "VectorSpec",
 ]
 
@@ -93,9 +99,11 @@ class Target(Table):
         title: one line for people.
         family: what kind of programs run on it.
         clock_mhz: clock of the core; the unit of time is one cycle of it.
-        groups: groups of cores, what `cores=` counts.
+        groups: groups of cores, what `cores=` counts, on all dies.
+        dies: dies that the groups lie on; absent: one.
         core, engine, memory, link, port, path, cache, issue, sync, launch, matmul, vector: see the classes; only
             a DSP has the last two.
+        cube, load2d, load3d, fixpipe, vector_class: see the classes; only a Da Vinci target has them.
         provenance: mark and source of each number, by its dotted path.
 
     Raises:
@@ -107,6 +115,7 @@ class Target(Table):
     family: Literal["dsp", "davinci", "host"]
     clock_mhz: Rate
     groups: Count
+    dies: Count | None = None
     core: Annotated[dict[str, CoreKind], Field(min_length=1)]
     engine: Annotated[dict[str, EngineSpec], Field(min_length=1)]
     memory: Annotated[dict[str, MemorySpec], Field(min_length=1)]
@@ -119,6 +128,11 @@ class Target(Table):
     launch: dict[str, LaunchSpec]
     matmul: dict[str, MatmulSpec] = Field(default_factory=dict)
     vector: VectorSpec | None = None
+    cube: dict[str, CubeSpec] = Field(default_factory=dict)
+    load2d: dict[str, Load2dSpec] = Field(default_factory=dict)
+    load3d: dict[str, Load3dSpec] = Field(default_factory=dict)
+    fixpipe: dict[str, FixpipeSpec] = Field(default_factory=dict)
+    vector_class: dict[str, VectorClassSpec] = Field(default_factory=dict)
     role: dict[str, RoleSpec] = Field(default_factory=dict)
     provenance: dict[str, Mark] = Field(default_factory=dict)
 

@@ -181,6 +181,12 @@ class PathSpec(Table):
         floor_cycles: no transfer is shorter, start-up included.
         overlap: the start-up of one transfer runs during the stream of the one before.
         engine: the kind of engine that copies on it.
+        idle_cycles: added to the start-up where the engine stood idle before.
+        command_bytes: a longer transfer goes as equal commands of at most this size, each with its start-up.
+        single_row_start_cycles, single_row_bytes_per_cycle: of a transfer of one contiguous row, where it is slower.
+        blocked_bytes_per_cycle: the rate of a transfer that makes fractals of rows, where it is below the port's.
+        transposed_start_cycles, transposed_run_cycles: of a transfer that transposes, and of each of its runs:
+            powers of two of 16 KB, and what is left.
     """
 
     link: str = ""
@@ -190,6 +196,13 @@ class PathSpec(Table):
     floor_cycles: Natural = 0
     overlap: bool
     engine: Name = "dma"
+    idle_cycles: Natural | None = None
+    command_bytes: Count | None = None
+    single_row_start_cycles: Natural | None = None
+    single_row_bytes_per_cycle: Rate | None = None
+    blocked_bytes_per_cycle: Rate | None = None
+    transposed_start_cycles: Natural | None = None
+    transposed_run_cycles: Natural | None = None
 
 
 class CacheSpec(Table):
@@ -214,7 +227,7 @@ class CacheSpec(Table):
 
 
 class IssueSpec(Table):
-    """Cycles of the scalar unit to issue an instruction, by its kind."""
+    """Cycles of the scalar unit to issue an instruction, by its kind; only a Da Vinci core has loads and fixpipe."""
 
     copy_cycles: Natural
     matmul_cycles: Natural
@@ -222,6 +235,9 @@ class IssueSpec(Table):
     barrier_cycles: Natural
     flag_set_cycles: Natural
     flag_wait_cycles: Natural
+    load2d_cycles: Natural | None = None
+    load3d_cycles: Natural | None = None
+    fixpipe_cycles: Natural | None = None
 
 
 class SyncSpec(Table):
