@@ -12,9 +12,9 @@ from kernels.ft.operands import Given, located
 from kernels.ft.parameter import STRUCT_BYTES, ConvParameter, checked
 from kernels.ft.paths import Call, private_call, reserve, shared_call
 from kernels.host_memory import require_host_memory
-from kernels.operators import mask_cores
 from simulator.device.arrays import DeviceArray
-from simulator.device.device import Device, device_of, in_use
+from simulator.device.device import Device, cores_of_mask, device_of, in_use
+from simulator.errors import ProgramError
 from simulator.results.run import Run
 from simulator.values.numerics import DType, dtype
 
@@ -121,7 +121,7 @@ def _shared(
 ) -> Run:
     """A call of all cores of a mask: inside a team it is made once all of them have come."""
     device = _device_of(given)
-    cores = mask_cores(_mask(core_mask), device.target)
+    cores = _cores(device, core_mask)
     _require_member(device, cores)
     asked = _asked(name, given, _structure(device, param), core_mask, tiling)
 
@@ -229,10 +229,14 @@ def _asked(
     return _Asked(name, operands, tuple(param.fields().items()), mask, tuple((tiling or {}).items()))
 
 
-def _mask(core_mask: object) -> int:
-    if isinstance(core_mask, int | np.integer) and not isinstance(core_mask, bool):
-        return int(core_mask)
-    raise OperandError("core_mask is no mask", argument="core_mask", got=repr(core_mask))
+def _cores(device: Device, core_mask: object) -> tuple[int, ...]:
+    """The cores of a mask."""
+    try:
+        return cores_of_mask(core_mask, device.target)
+    except ProgramError as error:
+        raise OperandError(
+            error.what, argument="core_mask", where=error.where, got=error.got, limit=error.limit
+        ) from None
 
 
 def _require_member(device: Device, cores: tuple[int, ...]) -> None:

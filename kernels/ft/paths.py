@@ -92,9 +92,9 @@ def reserve(device: Device, machine: Machine, operands: Operands) -> None:
                 used = [
                     (o.address, o.address + o.bytes) for o in operands.each() if o.place == (memory, core)
                 ]
-                for first, end, name in device.level((memory, core)).taken:
+                for first, end in device.level((memory, core)).taken:
                     for low, high in without(first, end, used):
-                        machine.tensor(name, (high - low,), BYTE, memory=memory, address=low, core=core)
+                        machine.tensor("array", (high - low,), BYTE, memory=memory, address=low, core=core)
 
 
 def without(first: int, end: int, used: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import numpy.typing as npt
 
 from simulator.device.arrays import DeviceArray, Place, Storage
@@ -195,7 +196,7 @@ class Device:
             self._here.core = core
             return function(*arguments)
 
-        self._team = Team(_cores_of_mask(core_mask, self.target), lambda: self.cycles)
+        self._team = Team(cores_of_mask(core_mask, self.target), lambda: self.cycles)
         try:
             return self._team.run(work)
         finally:
@@ -264,16 +265,21 @@ def device_of(array: DeviceArray) -> Device:
     return array.owner
 
 
-def _cores_of_mask(mask: int, target: Target) -> tuple[int, ...]:
-    """The cores of a mask: bit i is core i."""
-    if isinstance(mask, bool) or not 0 < mask < 1 << target.groups:
+def cores_of_mask(mask: object, target: Target) -> tuple[int, ...]:
+    """The cores of a mask: bit i is core i.
+
+    Raises:
+        ProgramError: it is no mask, is 0, or names cores that the target lacks.
+    """
+    whole = int(mask) if isinstance(mask, int | np.integer) and not isinstance(mask, bool) else None
+    if whole is None or not 0 < whole < 1 << target.groups:
         raise ProgramError(
             "a core mask without cores, or with cores that the target does not have",
             where=target.name,
-            got=bin(mask),
+            got=repr(mask) if whole is None else bin(whole),
             limit=f"0b1 to {bin((1 << target.groups) - 1)}",
         )
-    return tuple(core for core in range(target.groups) if mask >> core & 1)
+    return tuple(core for core in range(target.groups) if whole >> core & 1)
 
 
 def _takes_mask(function: Callable[..., object]) -> bool:

@@ -330,9 +330,7 @@ class Memory:
         remedy: str = "",
         keep: bool = False,
     ) -> Buffer:
-        """A buffer above the others (where nothing fits there, in a gap), or at `address`.
-
-        `release_all` leaves it where it is to be kept.
+        """A buffer above the others, else in a gap, or at `address`; `release_all` leaves it where it is to be kept.
 
         Raises:
             CapacityError: it does not fit; `remedy` says which field of the tiling to lower.
@@ -350,8 +348,7 @@ class Memory:
 
     def _free_place(self, name: str, wanted: int, remedy: str) -> int:
         """An aligned address with so many free bytes behind it: above the highest buffer, else in the first gap."""
-        align = self.spec.align_bytes
-        address = self.base + -(-self.used_bytes // align) * align
+        address = self.base + -(-self.used_bytes // self.spec.align_bytes) * self.spec.align_bytes
         free = self.base + self.spec.size_bytes - address
         if wanted <= free:
             return address
@@ -367,11 +364,7 @@ class Memory:
         return found
 
     def check_place(self, name: str, address: int, wanted: int) -> None:
-        """Refuse a range that is not free.
-
-        Raises:
-            BoundsError: it lies outside the memory or in another buffer.
-        """
+        """Raise a BoundsError where a range lies outside the memory or in another buffer."""
         end = self.base + self.spec.size_bytes
         if address < self.base or address + wanted > end:
             raise BoundsError(
@@ -388,11 +381,6 @@ class Memory:
                     got=f"{address:#x} + {wanted} bytes",
                     limit=f"{other} lies at {first:#x} to {last:#x}",
                 )
-
-    @property
-    def taken(self) -> tuple[tuple[int, int, str], ...]:
-        """(first, end, name) of every buffer."""
-        return tuple(self._taken)
 
     def release(self, address: int) -> None:
         """Forget the buffer at an address, kept or not."""
