@@ -101,6 +101,7 @@ def located(
     }
     workspace = _workspace(device, checked, memories, core)
     operands = Operands(**found, workspace=workspace)
+    _require_own(device, operands)
     _require_apart(operands)
     return operands
 
@@ -143,7 +144,6 @@ def _array_of(
         if given not in device.arrays:
             raise OperandError(f"{name} is not an array of this device", argument=name, got=repr(given))
         _require_memory(name, given.memory, memories, hex(given.address))
-        _require_own(name, device, given)
         return given, given.address
     address = _address(name, given)
     _require_memory(name, device.memory_at(address, core)[0], memories, hex(address))
@@ -167,15 +167,17 @@ def _require_memory(name: str, memory: str, memories: tuple[str, ...], got: str)
         )
 
 
-def _require_own(name: str, device: Device, array: DeviceArray) -> None:
+def _require_own(device: Device, operands: Operands) -> None:
     """Inside a team a core reaches only its own memory."""
-    if device.team is not None and array.core not in (None, device.core):
-        raise OperandError(
-            f"{name} lies in the memory of another core",
-            argument=name,
-            got=f"core {array.core}",
-            limit=f"core {device.core}",
-        )
+    for operand in operands.each():
+        owner = operand.place[1]
+        if device.team is not None and owner not in (None, device.core):
+            raise OperandError(
+                f"{operand.name} lies in the memory of another core",
+                argument=operand.name,
+                got=f"core {owner}",
+                limit=f"core {device.core}",
+            )
 
 
 def _require_shape(name: str, got: tuple[int, ...], wanted: tuple[int, ...], shape: ConvShape) -> None:

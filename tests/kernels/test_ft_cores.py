@@ -171,6 +171,20 @@ def test_operands_of_two_cores() -> None:
             device.spmd(reach_over, 0b10)
 
 
+def test_the_address_of_another_core() -> None:
+    """L2 of core 0 has addresses for all, but a private call reads its core's own."""
+    with Device("ft78ne") as device:
+        case = Case.on(device, SHAPES["1x1"], private=True)
+        given = (case.dy.address, case.w.address, case.dx.address)
+        case.param.workspace_ = case.param.workspace_.address
+        with pytest.raises(
+            TilesimError, match=r"dy lies in the memory of another core.*core 0, limit core 5"
+        ):
+            device.spmd(lambda: case.with_(*given), 0b100000)
+        device.spmd(lambda: case.with_(*given), 0b1)
+        assert case.exact()
+
+
 def test_a_core_that_never_calls() -> None:
     """A deadlock that says who waits for whom; nothing was written."""
     with Device("mt7004") as device:
