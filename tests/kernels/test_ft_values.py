@@ -254,3 +254,19 @@ def test_a_private_call_moves_no_operand() -> None:
             assert set(run.trace.to_pandas()["engine"]) <= {"VPU", "SCALAR"}
             for array in device.arrays:
                 device.free(array)
+
+
+def test_a_private_depthwise_call_by_hand() -> None:
+    """32 channels fill a register; 3 x 3 taps of a 4 x 4 image, padded by one.
+
+    Weights are turned: 9 registers, loaded and stored at 4 moves a cycle, 20 for the run and 7 for the call. Each axis
+    has 10 pairs of an output and a tap that stays inside: 3 x 10 runs, 100 positions of 3 moves, a register of weights
+    a run.
+    """
+    shape = ConvShape(1, 32, (4, 4), 32, (3, 3), padding=1, groups=32)
+    with Device("mt7004") as device:
+        run = Case.on(device, shape, private=True).call()
+        turn = 7 + (-(-2 * 9 // 4) + 20 + 7)
+        add = 7 + (-(-(3 * 100 + 30) // 4) + 30 * 20 + 7)
+        assert run.cycles == 12_000 + turn + add
+        assert run.macs == 100 * 32
