@@ -16,6 +16,7 @@ from kernels.conv_backward import conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
 from kernels.shape.shapes import ConvShape
+from reports.comparison import Comparison, compare
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device
 from simulator.errors import (
@@ -35,6 +36,7 @@ from tilesim.reporting import report
 __all__ = [
     "BoundsError",
     "CapacityError",
+    "Comparison",
     "ConvShape",
     "DeadlockError",
     "Device",
@@ -50,6 +52,7 @@ __all__ = [
     "TilingError",
     "Trace",
     "available_targets",
+    "compare",
     "conv_backward",
     "gemm",
     "load_target",
