@@ -5,6 +5,8 @@ One call gives the gradients, computed by the very tiles that were timed, and a 
     run = tilesim.conv_backward(dy, w, padding=1, grads=("dx",), target="mt7004", cores=4)
     run.dx, run.cycles, run.trace
 
+The vendors' own calls, such as those of `kernels.ft`, run on a `tilesim.Device`.
+
 Every error that a wrong argument causes is a `TilesimError`.
 """
 
@@ -15,6 +17,8 @@ from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
 from kernels.shape.shapes import ConvShape
 from reports.comparison import Comparison, compare
+from simulator.device.arrays import DeviceArray
+from simulator.device.device import Device
 from simulator.errors import (
     BoundsError,
     CapacityError,
@@ -35,6 +39,8 @@ __all__ = [
     "Comparison",
     "ConvShape",
     "DeadlockError",
+    "Device",
+    "DeviceArray",
     "MachineError",
     "OperandError",
     "ProgramError",
