@@ -1,0 +1,218 @@
+"""The second call: gradients in the tensors of the call, and what refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernels import aclnn
+from kernels.reference.checking import longest_sum, random_operands
+from kernels.reference.references import conv_backward_reference
+from kernels.shape.shapes import ConvShape
+from simulator.results.run import Run
+from simulator.values.numerics import dtype
+from tests.unit.aclnn.call import call
+
+RESULTS = {"gradInput": "dx", "gradWeight": "dw", "gradBias": "db"}
+PLAIN = ConvShape(n=2, cin=4, size=(7, 6), cout=6, kernel=(3, 2), stride=(2, 1), padding=(1, 0), groups=2)
+
+
+@dataclass
+class Device:
+    """A target, and the product that it is or stands in for."""
+
+    target: str
+    series: str | None
+
+
+DEVICES = [Device("mt7004", "A2")]
+
+
+@pytest.fixture(params=DEVICES, ids=lambda device: device.target)
+def device(request: pytest.FixtureRequest) -> aclnn.Device:
+    """A device that runs calls."""
+    return aclnn.Device(request.param.target, series=request.param.series, cores=2)
+
+
+def operands(shape: ConvShape, kind: str = "fp16") -> dict[str, NDArray[Any]]:
+    """Small integers, whose sums are exact."""
+    sizes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
+    terms = longest_sum(shape, ("dx", "dw", "db"))
+    return dict(random_operands(sizes, dtype(kind), 1, True, terms))
+
+
+def arguments(
+    shape: ConvShape,
+    arrays: dict[str, NDArray[Any]],
+    mask: Sequence[bool] = (True, True, True),
+    math: int = 0,
+) -> dict[str, Any]:
+    """The arguments of a call, with results of NaN."""
+    results = {
+        "gradInput": np.full(shape.x_shape, np.nan, arrays["x"].dtype),
+        "gradWeight": np.full(shape.w_shape, np.nan, arrays["w"].dtype),
+        "gradBias": np.full((shape.cout,), np.nan, arrays["dy"].dtype),
+    }
+    tensors = {"gradOutput": arrays["dy"], "input": arrays["x"], "weight": arrays["w"], **results}
+    return {name: aclnn.aclTensor.of(array) for name, array in tensors.items()} | {
+        "biasSizes": [shape.cout],
+        "stride": list(shape.stride),
+        "padding": [low for low, _ in shape.padding],
+        "dilation": list(shape.dilation),
+        "transposed": shape.transposed,
+        "outputPadding": list(shape.output_padding),
+        "groups": shape.groups,
+        "outputMask": list(mask),
+        "cubeMathType": math,
+    }
+
+
+def run(device: aclnn.Device, given: dict[str, Any], stream: aclnn.Stream | None = None) -> Run:
+    """Both calls, which must succeed."""
+    size, executor = aclnn.Out[int](), aclnn.Out[aclnn.aclOpExecutor]()
+    with device:
+        aclnn.check(
+            aclnn.aclnnConvolutionBackwardGetWorkspaceSize(**given, workspaceSize=size, executor=executor)
+        )
+    bytes_needed = size.value or 0
+    memory = device.malloc(bytes_needed)
+    aclnn.check(aclnn.aclnnConvolutionBackward(memory, bytes_needed, executor, stream or device.stream()))
+    assert executor.value is not None
+    assert executor.value.run is not None
+    return executor.value.run
+
+
+@pytest.mark.parametrize("kind", ["fp16", "fp32"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        PLAIN,
+        ConvShape(n=2, cin=3, size=(9,), cout=4, kernel=(3,), padding=1, dilation=2),
+        ConvShape(n=1, cin=2, size=(4, 5, 6), cout=3, kernel=(2, 3, 2), stride=(1, 2, 1), padding=(0, 1, 1)),
+    ],
+    ids=["2d", "1d", "3d"],
+)
+def test_gradients_are_written(device: aclnn.Device, shape: ConvShape, kind: str) -> None:
+    """All three gradients of integers are exact, in 1 to 3 dimensions."""
+    arrays = operands(shape, kind)
+    given = arguments(shape, arrays)
+    done = run(device, given)
+    exact = conv_backward_reference(shape, **arrays)
+    for name, key in RESULTS.items():
+        np.testing.assert_array_equal(given[name].data.astype(np.float64), exact[key])
+    assert done.cycles > 0
+
+
+@pytest.mark.parametrize("mask", [(True, True, False), (False, True, False), (False, False, True)])
+def test_what_is_not_asked_for_is_not_written(device: aclnn.Device, mask: tuple[bool, ...]) -> None:
+    """BO041: nothing is written to a result that the mask leaves out."""
+    arrays = operands(PLAIN)
+    given = arguments(PLAIN, arrays, mask)
+    run(device, given)
+    exact = conv_backward_reference(PLAIN, **arrays)
+    for (name, key), asked in zip(RESULTS.items(), mask, strict=True):
+        data = given[name].data.astype(np.float64)
+        assert np.isnan(data).all() if not asked else (data == exact[key]).all()
+
+
+def test_operands_that_are_views(device: aclnn.Device) -> None:
+    """Views with strides, also of a channel-last storage, give the gradients of what they show."""
+    arrays = operands(PLAIN)
+    given = arguments(PLAIN, arrays)
+    channel_last = np.ascontiguousarray(arrays["x"].transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    wide = np.full((*PLAIN.dy_shape[:3], 2 * PLAIN.dy_shape[3]), np.nan, np.float16)
+    wide[..., ::2] = arrays["dy"]
+    given |= {"input": aclnn.aclTensor.of(channel_last), "gradOutput": aclnn.aclTensor.of(wide[..., ::2])}
+    run(device, given)
+    exact = conv_backward_reference(PLAIN, **arrays)
+    for name, key in RESULTS.items():
+        np.testing.assert_array_equal(given[name].data.astype(np.float64), exact[key])
+
+
+def test_four_pads(device: aclnn.Device) -> None:
+    """Top, bottom, left and right differ."""
+    shape = ConvShape(n=1, cin=2, size=(5, 6), cout=3, kernel=(3, 3), padding=((0, 2), (1, 3)))
+    arrays = operands(shape)
+    given = arguments(shape, arrays) | {"padding": [0, 2, 1, 3]}
+    run(device, given)
+    exact = conv_backward_reference(shape, **arrays)
+    for name, key in RESULTS.items():
+        np.testing.assert_array_equal(given[name].data.astype(np.float64), exact[key])
+
+
+def test_timing_only_costs_the_same(device: aclnn.Device) -> None:
+    """Tensors without data are timed: the same cycles, no results."""
+    arrays = operands(PLAIN)
+    given = arguments(PLAIN, arrays)
+    timed = {
+        name: aclnn.aclCreateTensor(value.shape, value.dtype, format=value.format)
+        if isinstance(value, aclnn.aclTensor)
+        else value
+        for name, value in given.items()
+    }
+    with_values, without = run(device, given), run(device, timed)
+    assert without.cycles == with_values.cycles
+    assert without.outputs == {}
+    assert without.trace.hash() == with_values.trace.hash()
+
+
+def test_a_stream_keeps_its_runs(device: aclnn.Device) -> None:
+    """Calls on a stream are kept in order."""
+    stream = device.stream()
+    runs = [run(device, arguments(PLAIN, operands(PLAIN)), stream) for _ in range(2)]
+    assert stream.runs == runs
+
+
+def planned(device: aclnn.Device) -> aclnn.aclOpExecutor:
+    """A planned call."""
+    size, executor = aclnn.Out[int](), aclnn.Out[aclnn.aclOpExecutor]()
+    with device:
+        given = arguments(PLAIN, operands(PLAIN))
+        aclnn.check(
+            aclnn.aclnnConvolutionBackwardGetWorkspaceSize(**given, workspaceSize=size, executor=executor)
+        )
+    assert executor.value is not None
+    return executor.value
+
+
+def test_null_pointers_of_the_second_call(device: aclnn.Device) -> None:
+    """Executor, stream, and a workspace that is needed."""
+    executor = planned(device)
+    size = executor.plan.workspace_bytes
+    memory, stream = device.malloc(size), device.stream()
+    for arguments_, name in (
+        ((memory, size, None, stream), "executor"),
+        ((memory, size, aclnn.Out[aclnn.aclOpExecutor](), stream), "executor"),
+        ((memory, size, executor, None), "stream"),
+        ((None, size, executor, stream), "workspace"),
+    ):
+        assert aclnn.aclnnConvolutionBackward(*arguments_) == 161001
+        assert str(aclnn.aclGetRecentErrMsg()).startswith(name)
+    assert executor.run is None
+
+
+def test_a_call_runs_once_and_where_it_was_planned(device: aclnn.Device) -> None:
+    """A stream of another device, and an executor that has run, are refused."""
+    executor = planned(device)
+    size = executor.plan.workspace_bytes
+    memory = device.malloc(size)
+    other = aclnn.Device(device.target, series="A2").stream()
+    assert aclnn.aclnnConvolutionBackward(memory, size, executor, other) == 161002
+    assert str(aclnn.aclGetRecentErrMsg()).startswith("stream")
+    assert aclnn.aclnnConvolutionBackward(memory, size, executor, device.stream()) == 0
+    assert aclnn.aclnnConvolutionBackward(memory, size, executor, device.stream()) == 161002
+    assert str(aclnn.aclGetRecentErrMsg()).startswith("executor")
+
+
+def test_check_raises_the_refusal() -> None:
+    """A status becomes an exception again, with its fields."""
+    with pytest.raises(aclnn.AclnnError, match="groups") as caught:
+        aclnn.check(call(groups=0).plan())
+    assert caught.value.fields()["code"] == 161002
+    assert caught.value.fields()["argument"] == "groups"
+    aclnn.check(0)
