@@ -213,6 +213,17 @@ class View:
         self.exact = exact
         self._frame = frame
 
+    @property
+    def pieces(self) -> Range:
+        """Its rows as a transfer counts them: the range where that is exact, else every contiguous piece of the box."""
+        if self.exact or self._frame is None:
+            return self.range
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner = next(axis for axis in reversed(range(len(size))) if size[axis] != frame[axis])
+        run = prod(size[inner:]) * item
+        return Range(self.range.base, prod(size[:inner]), run, packed_strides(frame, item)[inner - 1])
+
     def array(self) -> Array:
         """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
         part = self._part()

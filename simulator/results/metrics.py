@@ -109,7 +109,7 @@ def kind_cycles(trace: Trace, target: Target) -> dict[str, int]:
 
 def cores_per_group(target: Target) -> int:
     """Cores of all kinds in one group."""
-    return sum(kind.per_group for kind in target.core.values())
+    return target.cores_per_group
 
 
 def _spec(target: Target, kind: str) -> EngineSpec:
@@ -118,8 +118,9 @@ def _spec(target: Target, kind: str) -> EngineSpec:
 
 def _cores_with(target: Target, kind: str, groups: int) -> int:
     if kind == SCALAR:
-        return groups * cores_per_group(target)
-    return groups * target.core[_spec(target, kind).core].per_group
+        return len(target.units(range(groups)))
+    spec = _spec(target, kind)
+    return len(target.units(range(groups), spec.kinds))
 
 
 def _lanes(target: Target, kind: str, groups: int) -> int:

@@ -115,7 +115,7 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
     hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb)) or (0, 0, 0, 0, 0, 0)
     dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
-    vector = setting.target.vector
+    vector = setting.target.vector_unit
     cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
     return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes, products)
 
@@ -147,7 +147,7 @@ def _block_cycles(
     setting: Setting, gb: int, taps: int, cb: int, kb: int, kinds: Sequence[tuple[int, int, int]]
 ) -> float:
     """Cycles of a core for one block: its copies' issue, its products, its col2im."""
-    target, vector = setting.target, setting.target.vector
+    target, vector = setting.target, setting.target.vector_unit
     spec, issue = target.matmul[setting.rate], target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
     copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
