@@ -109,7 +109,7 @@ def _tiles(sizes: Sizes, steps: Sizes) -> Iterator[tuple[tuple[int, int], ...]]:
 class Convert:
     """The kernel of one launch."""
 
-    kind = "transdata"
+    kind = "vector"  # a part of a compiled program, not a call of the TransData operator
     axes: tuple[str, ...] = ("tile",)
 
     def __init__(

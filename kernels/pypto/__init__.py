@@ -23,7 +23,7 @@ import sys
 from kernels.pypto import pypto_impl
 from kernels.pypto.operators import conv_backward_input
 from kernels.pypto.settings import reset, set_convbp_input_tile_shapes, set_device, set_vec_tile_shapes
-from kernels.pypto.tensors import DT_BF16, DT_FP16, DT_FP32, Tensor, tensor
+from kernels.pypto.tensors import DT_BF16, DT_FP16, DT_FP32, DataType, Tensor, tensor
 
 pypto = sys.modules[__name__]
 """This package, so that one import line gives both names of the vendor's examples."""
@@ -32,6 +32,7 @@ __all__ = [
     "DT_BF16",
     "DT_FP16",
     "DT_FP32",
+    "DataType",
     "Tensor",
     "conv_backward_input",
     "pypto",

@@ -151,7 +151,11 @@ def _checked_size(
         if not least <= size <= least + step - 1:
             limit = f"{least} to {least + step - 1}"
             raise OperandError(
-                "a size that does not give grad_output's", argument="input_size", where=axis, got=size, limit=limit
+                "a size that does not give grad_output's",
+                argument="input_size",
+                where=axis,
+                got=size,
+                limit=limit,
             )
     return sizes[2:]
 
@@ -169,9 +173,7 @@ def check_tiles(
         *_capacity_rules(shape, l1, l0, target, size),
     ):
         if not holds:
-            raise TilingError(
-                "a tile size breaks its rule", field=field, where=field, got=got, limit=limit
-            )
+            raise TilingError("a tile size breaks its rule", field=field, where=field, got=got, limit=limit)
 
 
 Rule = tuple[str, bool, int, str]

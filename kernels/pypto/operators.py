@@ -55,9 +55,7 @@ class Plan:
         rows, columns = gradient_box(self.shape, self.l1.tileML1)
         l1, l0 = self.l1, self.l0
         gradient = rows * columns * l1.tileKL1 // self.shape.taps
-        return GivenTiles(
-            l1.tileML1, l1.tileKL1, l1.tileNL1, l0.tileML0, l0.tileKL0, l0.tileNL0, gradient
-        )
+        return GivenTiles(l1.tileML1, l1.tileKL1, l1.tileNL1, l0.tileML0, l0.tileKL0, l0.tileNL0, gradient)
 
 
 def conv_backward_input(
@@ -140,7 +138,9 @@ def execute(plan: Plan, grad_output: Tensor, weight: Tensor) -> Run:
     machine = Machine(plan.target, plan.cores, numerics=grad_output.data is not None)
     kind, shape = grad_output.dtype.kind, plan.shape
     sides = Sides.of(shape, FRACTAL)
-    dy, w = (machine.tensor(t.name or name, t.shape, kind) for name, t in (("dy", grad_output), ("w", weight)))
+    dy, w = (
+        machine.tensor(t.name or name, t.shape, kind) for name, t in (("dy", grad_output), ("w", weight))
+    )
     blocked = machine.tensor("dy_blocked", sides.image_shape(sides.small), kind)
     fractals = machine.tensor("w_fractals", sides.weight_shape, kind)
     dx_blocked = machine.tensor("dx_blocked", sides.image_shape(sides.large), kind)
