@@ -11,9 +11,9 @@ from tests.unit.pypto.call import Call, tiles
 
 Sizes = tuple[int, int, int]
 WIDE = {
-    "grad_output": pypto.tensor((1, 512, 64, 64), pypto.DT_FP16),
-    "weight": pypto.tensor((512, 512, 1, 1), pypto.DT_FP16),
-    "input_size": (1, 512, 64, 64),
+    "grad_output": pypto.tensor((1, 512, 16, 32), pypto.DT_FP16),
+    "weight": pypto.tensor((512, 128, 1, 1), pypto.DT_FP16),
+    "input_size": (1, 128, 16, 32),
     "paddings": [0, 0, 0, 0],
 }
 """A call whose tiles can be as large as the memories."""
@@ -73,9 +73,9 @@ def test_capacity_of_l1() -> None:
     """K x N of weights and the gradient that M reads, 512 KiB together: exactly full is taken."""
     full = 64 * 512 + 448 * 512  # weights of N = 448, 64 positions of a 1 x 1 kernel
     assert full * 2 == 524288
-    tiles((64, 512, 448), (16, 16, 16))
+    tiles((64, 512, 448), (64, 128, 64))
     assert Call().change(**WIDE).run().run is not None
-    error = refusal((64, 512, 464), (16, 16, 16), **WIDE)
+    error = refusal((64, 512, 464), (64, 128, 64), **WIDE)
     assert error.field == "tileML1"
     assert error.got == str(full * 2 + 16 * 512 * 2)
 
