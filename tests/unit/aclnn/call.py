@@ -14,6 +14,15 @@ from kernels.aclnn.objects import PLAIN_FORMATS, STORAGE, aclDataType, aclFormat
 from simulator.values.numerics import dtype
 
 FLOAT, FLOAT16, BF16 = aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16
+TARGETS = {
+    "910": "ascend910a",
+    "310P": "ascend310p3",
+    "A2": "ascend910b1",
+    "A3": "ascend910_9391",
+    "950": "ascend950pr",
+}
+"""A target of each product."""
+
 MARK = 7.0
 """What results hold before a call."""
 
@@ -36,9 +45,9 @@ class Call:
     size: aclnn.Out[int] = field(default_factory=aclnn.Out)
     executor: aclnn.Out[aclnn.aclOpExecutor] = field(default_factory=aclnn.Out)
 
-    def plan(self, series: str | None = "A2", target: str = "mt7004") -> int:
-        """The first call, for a product (on a target that stands in for it)."""
-        with aclnn.Device(target, series=series):
+    def plan(self, series: str = "A2") -> int:
+        """The first call, on a target of a series, or on a target by its name."""
+        with aclnn.Device(TARGETS.get(series, series)):
             return aclnn.aclnnConvolutionBackwardGetWorkspaceSize(
                 **{"workspaceSize": self.size, "executor": self.executor, **self.arguments}
             )
@@ -85,7 +94,7 @@ def call(
     return Call({**base, **changed, **more})
 
 
-def refused(made: Call, series: str | None = "A2") -> aclnn.AclnnError:
+def refused(made: Call, series: str = "A2") -> aclnn.AclnnError:
     """The error of a call that must be refused, with nothing written and its message at hand."""
     status = made.plan(series)
     error = aclnn.recent_error()

@@ -7,6 +7,8 @@ import pytest
 from kernels import aclnn
 from kernels.aclnn.objects import aclDataType, aclFormat
 from kernels.aclnn.products import PRODUCTS
+from kernels.errors import OperandError
+from targets.loader import available_targets, load_target
 from tests.unit.aclnn.call import BF16, FLOAT, FLOAT16, call, refused, shapes, tensor
 
 NULL, INVALID = 161001, 161002
@@ -30,16 +32,27 @@ def test_null_pointers(series: str, argument: str) -> None:
     assert (error.code, error.argument) == (NULL, argument)
 
 
-@pytest.mark.parametrize("target", ["mt7004", "ft_m7032"])
+@pytest.mark.parametrize("target", ["ascend310b1", "mt7004", "ft_m7032"])
 def test_a_processor_without_the_operator(target: str) -> None:
-    """A chip that is no product of the page is refused before anything else."""
-    made = call(gradOutput=None)
-    assert made.plan(None, target) == INVALID
-    assert made.untouched
-    error = aclnn.recent_error()
-    assert error is not None
-    assert error.argument == "device"
+    """Atlas 200I/500 A2, and a chip that is no product of the page, are refused before anything else."""
+    error = refused(call(gradOutput=None), target)
+    assert (error.code, error.argument) == (INVALID, "device")
     assert target in str(error)
+
+
+@pytest.mark.parametrize("target", [name for name in available_targets() if name.startswith("ascend")])
+def test_every_target_of_the_vendor_has_a_series(target: str) -> None:
+    """The series is told by the name of the target: all but Atlas 200I/500 A2 have the operator."""
+    assert (call().plan(target) == 0) is not target.startswith("ascend310b")
+
+
+def test_a_series_of_ones_own_target() -> None:
+    """A target by another name is of the series that is given."""
+    own = load_target("ascend910b1").model_copy(update={"name": "mine"})
+    assert aclnn.Device(own).product is None
+    assert aclnn.Device(own, series="A2").product is PRODUCTS["A2"]
+    with pytest.raises(OperandError, match="310B"):
+        aclnn.Device(own, series="310B")
 
 
 def test_without_a_device() -> None:
