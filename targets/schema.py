@@ -29,6 +29,7 @@ from targets.tables import (
 )
 
 __all__ = [
+    "MAIN_MEMORIES",
     "SCALAR",
     "UNITS_PER_BYTE",
     "CacheSpec",

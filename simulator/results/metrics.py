@@ -174,16 +174,20 @@ def stalls(
 def _cores_of(trace: Trace, target: Target, kind: str, codes: Sequence[int], groups: int) -> list[int]:
     """Cores that used an engine of a kind, and as many idle ones as make up those that have it."""
     used = set(np.unique(trace["core"][np.isin(trace["engine"], codes)]).tolist())
-    idle = [core for core in asked_cores(trace, target, groups) if core not in used]
+    kinds = None if kind == SCALAR else _spec(target, kind).kinds
+    having = {unit.number for unit in target.units(range(target.groups), kinds)}
+    idle = [core for core in asked_cores(trace, target, groups) if core in having - used]
     missing = max(0, _cores_with(target, kind, groups) - len(used))
     return sorted([*used, *idle[:missing]])
 
 
 def asked_cores(trace: Trace, target: Target, groups: int) -> list[int]:
     """Ids of the cores that a run on so many groups asked for: those of the trace, then the lowest others."""
-    wanted, seen = groups * cores_per_group(target), trace.cores()
-    idle = [core for core in range(wanted) if core not in set(seen)]
-    return sorted([*seen, *idle[: max(0, wanted - len(seen))]])
+    seen, size = trace.cores(), target.cores_per_group
+    used = {core // size for core in seen if core < target.groups * size}
+    idle = [group for group in range(target.groups) if group not in used]
+    asked = sorted([*used, *idle[: max(0, groups - len(used))]])
+    return sorted({*seen, *(unit.number for unit in target.units(asked))})
 
 
 def cores_active(trace: Trace, target: Target) -> int:

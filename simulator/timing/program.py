@@ -6,6 +6,8 @@ Compiling asks every instruction for its cost and derives its hazards. It follow
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
 from simulator.errors import ProgramError
@@ -22,6 +24,7 @@ from simulator.instructions import (
 )
 from simulator.timing.hazards import HazardTracker, Need
 from targets.schema import Target
+from targets.tables import exact
 
 SCALAR = 0
 """The lane of the scalar unit, where barriers stand."""
@@ -34,13 +37,14 @@ class Lanes:
 
     def __init__(self, target: Target, core: str) -> None:
         """Number the engines of a core kind."""
+        self.core = core
         self.names: list[str] = ["SCALAR"]
         self.first: dict[str, int] = {"scalar": 0}
         self.count: dict[str, int] = {"scalar": 1}
         self.depth: list[int] = [1]
         self.blocking: list[bool] = [True]
         for kind, spec in target.engine.items():
-            if spec.core != core:
+            if core not in spec.kinds:
                 continue
             self.first[kind], self.count[kind] = len(self.names), spec.count
             for channel in range(spec.count):
@@ -142,6 +146,8 @@ class Compiler:
         self._dropped = dropped
         self._costs: dict[Hashable, Cost] = {}
         self._lane_of: dict[tuple[str, int], int] = {}
+        self._engine = {name: path.engine for name, path in target.path.items()}
+        self._slower = _slower(target, lanes.core)
 
     def compile(self, instructions: Iterable[Instruction]) -> Program:
         """The columns of a program.
@@ -155,7 +161,9 @@ class Compiler:
         named: list[tuple[int, Instruction]] = []
         macs = 0
         for index, instruction in enumerate(instructions):
-            lane = self._lane(instruction.queue, instruction.channel)
+            cost = self._cost(instruction)
+            queue = self._engine[cost.path] if cost.path else instruction.queue
+            lane = self._lane(queue, instruction.channel)
             number = len(by_lane[lane])
             by_lane[lane].append(index)
             if instruction.kind != OPERATION:
@@ -163,14 +171,16 @@ class Compiler:
             if instruction.kind == BARRIER:
                 hazards.forget_shared()
             macs += instruction.macs
-            rows.append(self._row(instruction, lane, number, hazards))
+            rows.append(self._row(instruction, cost, lane, number, hazards))
         program = Program(rows, by_lane)
         program.macs = macs
         for index, instruction in named:
             _name(program, index, instruction)
         return program
 
-    def _row(self, instruction: Instruction, lane: int, number: int, hazards: HazardTracker) -> Row:
+    def _row(
+        self, instruction: Instruction, cost: Cost, lane: int, number: int, hazards: HazardTracker
+    ) -> Row:
         reads, writes = instruction.reads, instruction.writes
         need = hazards.add(lane, number, reads, writes) if reads or writes else NO_NEED
         source = destination = ""
@@ -184,7 +194,7 @@ class Compiler:
         return Row(
             lane,
             number,
-            self._cost(instruction),
+            cost,
             need or NO_NEED,
             instruction.kind,
             shared,
@@ -205,8 +215,27 @@ class Compiler:
         signature = instruction.signature()
         cost = self._costs.get(signature)
         if cost is None:
-            cost = self._costs[signature] = instruction.cost(self._target)
+            cost = instruction.cost(self._target)
+            if self._slower != 1:
+                cost = _stretched(cost, self._slower)
+            self._costs[signature] = cost
         return cost
+
+
+def _slower(target: Target, kind: str) -> Fraction:
+    """Cycles of the target's clock in one of the clock of a kind of core."""
+    own = target.core[kind].clock_mhz
+    return Fraction(1) if own is None else exact(target.clock_mhz) / exact(own)
+
+
+def _stretched(cost: Cost, ratio: Fraction) -> Cost:
+    """A cost in cycles of a core's own clock, in cycles of the target's, each rounded up."""
+    return cost._replace(
+        issue_cycles=ceil(cost.issue_cycles * ratio),
+        cycles=ceil(cost.cycles * ratio),
+        floor_cycles=ceil(cost.floor_cycles * ratio),
+        idle_cycles=ceil(cost.idle_cycles * ratio),
+    )
 
 
 def _name(program: Program, index: int, instruction: Instruction) -> None:

@@ -117,7 +117,7 @@ class Recorder:
             rows = [i for i, c in enumerate(program.coords) if len(c) == width]
             coords[rows, :width] = [program.coords[i] for i in rows]
         columns = {
-            "engine": np.array(program.lane, "<i2"),
+            "engine": self._codes_of(core),
             "name": self._names.column(program.name, "<i2"),
             "bytes": np.array(program.moved, "<i8"),
             "source": self._memories.column(program.source, "|i1"),
@@ -131,6 +131,11 @@ class Recorder:
         columns["flow"] = np.where(flow >= 0, flow, columns["start"])
         columns.update({f"#{axis}": coords[:, axis] for axis in range(axes)})
         return columns
+
+    def _codes_of(self, core: CoreState) -> NDArray[Any]:
+        """The engines of a program's entries as codes of the trace: cores of one kind lack those of others."""
+        codes = np.array([self._engines.index(name) for name in core.lane_names], "<i2")
+        return codes[np.array(core.program.lane, np.intp)]
 
     def trace(self) -> Trace:
         """All rows so far."""

@@ -1,0 +1,5 @@
+"""Caches."""
+
+
+class Cache:
+    """Placeholder."""
