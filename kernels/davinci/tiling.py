@@ -56,9 +56,9 @@ class WeightTiling(Tiling):
         k: positions of a K step.
         rows: rows of the strided side in an L1 chunk; a row that is too long is cut into `columns`.
         columns: positions of a row in an L1 chunk.
-        batch, depth, m_parts, n_parts: parts that the cores divide images, planes, and both sides of dw into.
+        batch, m_parts, n_parts: parts that the cores divide the chunks of positions, and both sides of dw, into.
         flush: sums leave the core after each image, or when all of a tile is summed.
-        l1: buffers of each operand in L1.
+        l1_a, l1_b: buffers of the strided side and of the other in L1.
         l0c: buffers of sums.
     """
 
@@ -69,11 +69,11 @@ class WeightTiling(Tiling):
     rows: int = Field(ge=1)
     columns: int = Field(ge=1)
     batch: int = Field(ge=1)
-    depth: int = Field(ge=1)
     m_parts: int = Field(ge=1)
     n_parts: int = Field(ge=1)
     flush: Literal["image", "tile"]
-    l1: int = Field(ge=1, le=2)
+    l1_a: int = Field(ge=1, le=2)
+    l1_b: int = Field(ge=1, le=2)
     l0c: int = Field(ge=1, le=2)
 
 
