@@ -49,7 +49,7 @@ class Instruction:
     Attributes:
         engine: the kind of engine ("vpu", "dma"), or "scalar"; a copy takes that of its path instead.
         channel: which engine of that kind.
-        reads, writes: the views that hazards are derived from.
+        reads, writes: the views that hazards are derived from; a copy's source and destination come first.
         coords: tile coordinates for the trace, by the axes of the kernel.
         macs: multiply-adds that are executed, with padding.
         moved: bytes that it copies.

@@ -27,6 +27,9 @@ from simulator.values.races import RaceCheck
 from simulator.values.steps import execute_in_order
 from targets.schema import MAIN_MEMORIES, Target
 
+L2 = Literal["cold", "warm"]
+"""What the first launch finds in a cache: nothing, or all tensors that were made, the last as far as there is room."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Checks:
@@ -75,9 +78,15 @@ class Machine:
     """
 
     def __init__(
-        self, target: Target, cores: Sequence[int], *, numerics: bool = True, checks: Checks | None = None
+        self,
+        target: Target,
+        cores: Sequence[int],
+        *,
+        numerics: bool = True,
+        checks: Checks | None = None,
+        l2: L2 = "cold",
     ) -> None:
-        """Bring a target to life for launches on `cores`.
+        """Bring a target to life for launches on `cores`; `l2` says what the first one finds in its caches.
 
         Raises:
             ProgramError: the target has no such core.
@@ -104,8 +113,9 @@ class Machine:
             }
             for unit in target.units(self.cores)
         }
-        self._recorder = Recorder(tuple(target.lanes()))
-        self._caches: dict[str, Cache] = {}
+        self._recorder = Recorder(tuple(target.lanes()), cached=bool(target.cache))
+        self._l2 = l2
+        self._caches = {name: Cache(spec) for name, spec in target.cache.items()}
         self.launches: list[LaunchRecord] = []
         self.cycles = 0
         self.macs = 0
@@ -143,6 +153,9 @@ class Machine:
             return self._launch(kernel)
 
     def _launch(self, kernel: Kernel) -> LaunchRecord:
+        if self._l2 == "warm" and not self.launches:
+            for name, cache in self._caches.items():
+                cache.warm(self._shared[name].taken)
         cores = self._cores_of(kernel)
         members = self._members(kernel, cores)
         active = [cores[index] for group in members for index in group]

@@ -97,7 +97,8 @@ class Target(Table):
         title: one line for people.
         family: what kind of programs run on it.
         clock_mhz: clock of the core; the unit of time is one cycle of it.
-        groups: groups of cores, what `cores=` counts.
+        groups: groups of cores, what `cores=` counts, on all dies.
+        dies: dies that the groups lie on; absent: one.
         core, engine, memory, link, port, path, cache, issue, sync, launch, matmul, vector: see the classes; only
             a DSP has the last two.
         cube, load2d, load3d, fixpipe, vector_class: see the classes; only a Da Vinci target has them.
@@ -112,6 +113,7 @@ class Target(Table):
     family: Literal["dsp", "davinci", "host"]
     clock_mhz: Rate
     groups: Count
+    dies: Count | None = None
     core: Annotated[dict[str, CoreKind], Field(min_length=1)]
     engine: Annotated[dict[str, EngineSpec], Field(min_length=1)]
     memory: Annotated[dict[str, MemorySpec], Field(min_length=1)]

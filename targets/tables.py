@@ -171,8 +171,10 @@ class PathSpec(Table):
         engine: the kind of engine that copies on it.
         idle_cycles: added to the start-up where the engine stood idle before.
         command_bytes: a longer transfer goes as equal commands of at most this size, each with its start-up.
-        single_row_bytes_per_cycle: the rate of a transfer of one contiguous row, where it is below the port's.
+        single_row_start_cycles, single_row_bytes_per_cycle: of a transfer of one contiguous row, where it is slower.
         blocked_bytes_per_cycle: the rate of a transfer that makes fractals of rows, where it is below the port's.
+        transposed_start_cycles, transposed_run_cycles: of a transfer that transposes, and of each of its runs:
+            powers of two of 16 KB, and what is left.
     """
 
     link: str = ""
@@ -184,8 +186,11 @@ class PathSpec(Table):
     engine: Name = "dma"
     idle_cycles: Natural | None = None
     command_bytes: Count | None = None
+    single_row_start_cycles: Natural | None = None
     single_row_bytes_per_cycle: Rate | None = None
     blocked_bytes_per_cycle: Rate | None = None
+    transposed_start_cycles: Natural | None = None
+    transposed_run_cycles: Natural | None = None
 
 
 class CacheSpec(Table):

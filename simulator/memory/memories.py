@@ -290,6 +290,11 @@ class Memory:
         return max((end for _, end, _ in self._taken), default=self.base) - self.base
 
     @property
+    def taken(self) -> list[tuple[int, int]]:
+        """First address and end of every buffer, in the order in which they were made."""
+        return [(first, end) for first, end, _ in self._taken]
+
+    @property
     def free_bytes(self) -> int:
         """Bytes above the highest buffer."""
         return self.spec.size_bytes - self.used_bytes

@@ -42,7 +42,8 @@ class Metrics:
         cores_active: groups in which an engine other than SCALAR did something.
         main_engine: kind of the main compute engine, None when nothing ran.
         utilisation: busy share of each kind of engine of the target.
-        traffic_bytes: {memory: {"read": bytes, "write": bytes}}.
+        traffic_bytes: {memory: {"read": bytes, "write": bytes}}; of a memory with a cache also those of the cache's
+            link and of the link behind it.
         stalls: share of the main engine's time lost to each reason, the greatest first.
         stall_table: the same in cycles and by core; None when nothing ran.
         bound: one sentence.
@@ -80,7 +81,7 @@ def measure(trace: Trace, target: Target, cores: int, cycles: int, launches: Seq
         cores_active=cores_active(trace, target),
         main_engine=main,
         utilisation=used,
-        traffic_bytes=traffic(trace),
+        traffic_bytes={**traffic(trace), **cache_traffic(trace, target)},
         stalls=shares,
         stall_table=table,
         bound=bound(main, used, shares),
@@ -138,6 +139,24 @@ def traffic(trace: Trace) -> dict[str, dict[str, int]]:
         }
         for code, memory in enumerate(trace.memories)
     }
+
+
+def cache_traffic(trace: Trace, target: Target) -> dict[str, dict[str, int]]:
+    """Bytes that were resident by direction, under the name of the cache's link, and what it fetched and wrote back.
+
+    The latter go by the name of the link to the cached memory.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for memory, cache in target.cache.items():
+        if memory not in trace.memories or "hit" not in trace.columns():
+            continue
+        code = trace.memories.index(memory)
+        read, write = trace["source"] == code, trace["destination"] == code
+        far = next(path.link for key, path in target.path.items() if memory in key.split("->"))
+        hit, both = trace["hit"], read | write
+        found[cache.link] = {"read": int(hit[read].sum()), "write": int(hit[write].sum())}
+        found[far] = {"read": int(trace["fetched"][both].sum()), "write": int(trace["evicted"][both].sum())}
+    return found
 
 
 def main_engine(trace: Trace, target: Target) -> str | None:

@@ -1,5 +1,176 @@
-"""Caches."""
+"""A cache between a memory and the cores: which lines of which blocks are resident, and what a copy finds there.
+
+Blocks are replaced, the one used longest ago first; lines are fetched and written back. A block is known by its
+address, so that it outlives launches. A line is resident from the start of its first fetch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from simulator.memory.ranges import Range
+from targets.schema import CacheSpec
+
+
+class Waiter(Protocol):
+    """A copy with flows of its own that may wait for fetches of others."""
+
+    def flowed(self, now: int) -> None:
+        """A flow of its own has ended."""
+
+    def arrived(self, now: int) -> None:
+        """A fetch that it waits for has ended."""
+
+
+class Fetch:
+    """Lines on their way from the memory, fetched by one copy; others that want them are told when they are there."""
+
+    __slots__ = ("_owner", "over", "waiters")
+
+    def __init__(self, owner: Waiter) -> None:
+        """A fetch that has not ended."""
+        self._owner = owner
+        self.over = False
+        self.waiters: list[Waiter] = []
+
+    def flowed(self, now: int) -> None:
+        """The last byte has arrived."""
+        self.over = True
+        for waiter in self.waiters:
+            waiter.arrived(now)
+        self._owner.flowed(now)
+
+
+class Found(NamedTuple):
+    """What a copy found, in lines.
+
+    Attributes:
+        touched: lines that it touches.
+        missing: lines that have to be fetched for it.
+        evicted: lines that are written back to make room for it.
+        awaited: fetches of others that bring lines it reads.
+    """
+
+    touched: int
+    missing: int
+    evicted: int
+    awaited: tuple[Fetch, ...]
+
+
+class Piece(NamedTuple):
+    """What a range has of one block: the block's number, counted from the range's first, and lines as bits.
+
+    `partial` are the lines of which the range has only a part.
+    """
+
+    block: int
+    touched: int
+    partial: int
+
+
+class _Block:
+    __slots__ = ("dirty", "fetches", "valid")
+
+    def __init__(self) -> None:
+        self.valid = self.dirty = 0
+        self.fetches: list[tuple[int, Fetch]] = []
 
 
 class Cache:
-    """Placeholder."""
+    """The blocks that are resident, the one used longest ago first."""
+
+    def __init__(self, spec: CacheSpec) -> None:
+        """An empty (cold) cache."""
+        self.spec = spec
+        self.line = spec.line
+        self._size = spec.block_bytes
+        self._most = spec.size_bytes // spec.block_bytes
+        self._blocks: OrderedDict[int, _Block] = OrderedDict()
+
+    def read(self, span: Range, fetch: Fetch) -> Found:
+        """A copy reads a range: what is not resident is fetched, by `fetch`."""
+        touched = missing = evicted = 0
+        awaited: dict[Fetch, None] = {}
+        first, found = self._pieces(span)
+        for number, lines, _ in found:
+            block, dirty = self._block(first + number)
+            evicted += dirty
+            touched += lines.bit_count()
+            if block.fetches:
+                block.fetches = [each for each in block.fetches if not each[1].over]
+                awaited.update((other, None) for brings, other in block.fetches if brings & lines)
+            absent = lines & ~block.valid
+            if absent:
+                missing += absent.bit_count()
+                block.valid |= absent
+                block.fetches.append((absent, fetch))
+        return Found(touched, missing, evicted, tuple(awaited))
+
+    def write(self, span: Range, fetch: Fetch) -> Found:
+        """A copy writes a range: only lines of which it writes a part are fetched, by `fetch`."""
+        touched = missing = evicted = 0
+        first, found = self._pieces(span)
+        for number, lines, partial in found:
+            block, dirty = self._block(first + number)
+            evicted += dirty
+            touched += lines.bit_count()
+            absent = partial & ~block.valid
+            if absent:
+                missing += absent.bit_count()
+                block.fetches = [each for each in block.fetches if not each[1].over]
+                block.fetches.append((absent, fetch))
+            block.valid |= lines
+            block.dirty |= lines
+        return Found(touched, missing, evicted, ())
+
+    def warm(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Make (first, end) ranges of addresses resident, in this order, as if somebody had read them."""
+        for start, end in ranges:
+            first, found = self._pieces(Range(start, 1, end - start, end - start))
+            for number, lines, _ in found:
+                self._block(first + number)[0].valid |= lines
+
+    def _pieces(self, span: Range) -> tuple[int, tuple[Piece, ...]]:
+        """The range's first block, and what it has of each from there on."""
+        size = self._size
+        first, offset = divmod(span.base, size)
+        return first, pieces(offset, span.rows, span.row_bytes, span.stride, size, self.line)
+
+    def _block(self, number: int) -> tuple[_Block, int]:
+        """A block, now the one used last, and how many lines are written back to make room for it."""
+        blocks = self._blocks
+        block = blocks.get(number)
+        if block is not None:
+            blocks.move_to_end(number)
+            return block, 0
+        evicted = 0
+        while len(blocks) >= self._most:
+            evicted += blocks.popitem(last=False)[1].dirty.bit_count()
+        block = blocks[number] = _Block()
+        return block, evicted
+
+
+@lru_cache(maxsize=16384)
+def pieces(offset: int, rows: int, row_bytes: int, stride: int, block: int, line: int) -> tuple[Piece, ...]:
+    """What a range that begins `offset` bytes into a block has of each block, in the order of the blocks."""
+    touched: dict[int, int] = {}
+    whole: dict[int, int] = {}
+    each = block // line
+    for row in range(rows if row_bytes else 0):
+        start = offset + row * stride
+        end = start + row_bytes
+        _mark(touched, start // line, -(-end // line), each)
+        _mark(whole, -(-start // line), end // line, each)
+    return tuple(Piece(b, lines, lines & ~whole.get(b, 0)) for b, lines in sorted(touched.items()))
+
+
+def _mark(lines: dict[int, int], first: int, end: int, each: int) -> None:
+    """Set the bits of lines first to end - 1, `each` of them a block."""
+    while first < end:
+        block, low = divmod(first, each)
+        high = min(each, end - block * each)
+        lines[block] = lines.get(block, 0) | ((1 << high) - (1 << low))
+        first = (block + 1) * each

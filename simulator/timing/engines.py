@@ -33,6 +33,7 @@ class CoreState:
         "_slots",
         "arrived",
         "blocked",
+        "cached",
         "end",
         "flow",
         "gate",
@@ -69,6 +70,7 @@ class CoreState:
         size = len(program)
         self.issued, self.ready, self.start, self.end = [0] * size, [0] * size, [0] * size, [-1] * size
         self.flow = [-1] * size
+        self.cached: dict[int, tuple[int, int, int]] = {}
         self._set_issued, self.turn = [0] * size, [0] * size
         self.waited_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size

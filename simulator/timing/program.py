@@ -22,6 +22,7 @@ from simulator.instructions import (
     FlagSet,
     Instruction,
 )
+from simulator.memory.ranges import Range
 from simulator.timing.hazards import HazardTracker, Need
 from targets.schema import Target
 from targets.tables import exact
@@ -96,6 +97,8 @@ class Program:
         key: the barrier or flag of an entry; `cores` those of a barrier that is not for all.
         by_lane: the entries of each engine.
         macs: multiply-adds executed by the whole program.
+        spans: on a target with a cache, for a copy on a path to its memory: what it touches there, and whether that is
+            exact (else it covers more).
         The others are the columns of `Row`.
     """
 
@@ -120,6 +123,7 @@ class Program:
         self.key: dict[int, Hashable] = {}
         self.cores: dict[int, tuple[int, ...]] = {}
         self.macs = 0
+        self.spans: dict[int, tuple[Range, bool]] = {}
         for need in self.need:
             for lane, number in need.items():
                 self.sets[by_lane[lane][number]] += 1
@@ -147,6 +151,7 @@ class Compiler:
         self._costs: dict[Hashable, Cost] = {}
         self._lane_of: dict[tuple[str, int], int] = {}
         self._engine = {name: path.engine for name, path in target.path.items()}
+        self._cached = _cached_side(target)
         self._slower = _slower(target, lanes.core)
 
     def compile(self, instructions: Iterable[Instruction]) -> Program:
@@ -159,13 +164,16 @@ class Compiler:
         by_lane: list[list[int]] = [[] for _ in self._lanes.names]
         rows: list[Row] = []
         named: list[tuple[int, Instruction]] = []
-        macs = 0
+        macs, spans = 0, {}
         for index, instruction in enumerate(instructions):
             cost = self._cost(instruction)
             queue = self._engine[cost.path] if cost.path else instruction.queue
             lane = self._lane(queue, instruction.channel)
             number = len(by_lane[lane])
             by_lane[lane].append(index)
+            if cost.path in self._cached:
+                side = instruction.writes[0] if self._cached[cost.path] else instruction.reads[0]
+                spans[index] = (side.range, side.exact)
             if instruction.kind != OPERATION:
                 named.append((index, instruction))
             if instruction.kind == BARRIER:
@@ -173,7 +181,7 @@ class Compiler:
             macs += instruction.macs
             rows.append(self._row(instruction, cost, lane, number, hazards))
         program = Program(rows, by_lane)
-        program.macs = macs
+        program.macs, program.spans = macs, spans
         for index, instruction in named:
             _name(program, index, instruction)
         return program
@@ -220,6 +228,16 @@ class Compiler:
                 cost = _stretched(cost, self._slower)
             self._costs[signature] = cost
         return cost
+
+
+def _cached_side(target: Target) -> dict[str, bool]:
+    """Paths to or from a memory with a cache, and whether they write to it."""
+    ends = {key: key.split("->") for key in target.path}
+    return {
+        key: source not in target.cache
+        for key, (source, destination) in ends.items()
+        if source in target.cache or destination in target.cache
+    }
 
 
 def _slower(target: Target, kind: str) -> Fraction:

@@ -11,6 +11,7 @@ from simulator.instructions import Cost
 from simulator.timing.cache import Cache
 from simulator.timing.events import ENDS, Alarm
 from simulator.timing.links import UNIT, Flow, SharedLink
+from simulator.timing.requests import Request, Route
 from targets.schema import Target
 
 if TYPE_CHECKING:
@@ -43,11 +44,20 @@ class Traffic:
             for name, spec in target.link.items()
             for direction in ("read", "write")
         }
+        self._routes = self._cached_paths()
+        self._arrivals: list[tuple[Lane, int, Cost]] = []
         self._pending: dict[SharedLink, set[int]] = {link: set() for link in self._links.values()}
         self._spare: dict[SharedLink, list[Alarm]] = {link: [] for link in self._links.values()}
 
-    def flow(self, lane: Lane, entry: int, cost: Cost, now: int) -> None:  # noqa: ARG002  (the cache needs it)
-        """The stream of a copy begins."""
+    def flow(self, lane: Lane, entry: int, cost: Cost, now: int) -> None:
+        """The stream of a copy begins.
+
+        A cache is asked at the end of the cycle, so that the order of the cores says who finds what.
+        """
+        if cost.path in self._routes:
+            self._arrivals.append((lane, entry, cost))
+            self._look()
+            return
         path = self._target.path[cost.path]
         place, rate, weight = (
             (lane.core.index, self._turns[path.port]),
@@ -56,11 +66,11 @@ class Traffic:
         )
         if not path.link:
             link = self._own_link(place, weight)
-            self._join(link, Flow(cost.charged_bytes * UNIT, place, rate, weight, lane), now)
+            self.join(link, Flow(cost.charged_bytes * UNIT, place, rate, weight, lane), now)
             return
         factor = self._costs[path.link, path.direction]
         flow = Flow(cost.charged_bytes * factor, place, rate * factor // UNIT, weight, lane)
-        self._join(self._links[path.link], flow, now)
+        self.join(self._links[path.link], flow, now)
 
     def _own_link(self, place: tuple[int, str], weight: int) -> SharedLink:
         """The link of one port of one core, as wide as the port; for each of the cores that the core stands for."""
@@ -73,12 +83,38 @@ class Traffic:
             self._own_changed.append(link)
         return link
 
-    def _join(self, link: SharedLink, flow: Flow, now: int) -> None:
+    def _cached_paths(self) -> dict[str, Route]:
+        """The paths that go through a cache."""
+        routes = {}
+        for key, path in self._target.path.items():
+            source, _, destination = key.partition("->")
+            memory = source if source in self._caches else destination
+            if memory in self._caches:
+                cache = self._caches[memory]
+                routes[key] = Route(
+                    cache,
+                    memory == destination,
+                    self._links[cache.spec.link],
+                    self._costs[cache.spec.link, path.direction],
+                    self._links[path.link],
+                    self._costs[path.link, "read"],
+                    self._costs[path.link, "write"],
+                    self._turns[path.port],
+                    self._ports[path.port],
+                )
+        return routes
+
+    def join(self, link: SharedLink, flow: Flow, now: int) -> None:
+        """A flow begins on a link."""
         link.join(flow, now)
         self._look()
 
     def share(self, now: int) -> None:
-        """Divide anew what has changed in this cycle."""
+        """Ask the caches for the streams that began in this cycle, and divide anew what has changed."""
+        if self._arrivals:
+            arrivals, self._arrivals = sorted(self._arrivals, key=_place), []
+            for lane, entry, cost in arrivals:
+                Request(self, self._routes[cost.path], lane, entry, cost, now)
         for link in self._links.values():
             if link.changed:
                 self._share(link, now)
@@ -117,3 +153,8 @@ class Traffic:
                 flow.owner.flowed(now)
         if done:
             self._look()
+
+
+def _place(arrival: tuple[Lane, int, Cost]) -> tuple[int, int]:
+    lane = arrival[0]
+    return lane.core.index, lane.index

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 from simulator.instructions import Instruction
 from simulator.kernel import Core
-from simulator.machine import Checks, Machine
+from simulator.machine import L2, Checks, Machine
 from simulator.memory.memories import Buffer
 from simulator.results.trace import Trace
 from targets.loader import load_target
@@ -47,12 +46,11 @@ class SplitBench:
         *,
         more: str = "",
         changes: dict[str, str] | None = None,
-        l2: Literal["cold", "warm"] = "cold",
+        l2: L2 = "cold",
         checks: Checks | None = None,
     ):
         self.target: Target = load_target(write_split(folder, changes, more))
-        self.machine = Machine(self.target, range(groups), numerics=False, checks=checks)
-        self.l2 = l2
+        self.machine = Machine(self.target, range(groups), numerics=False, checks=checks, l2=l2)
 
     def tensor(self, name: str, *shape: int) -> Buffer:
         """A tensor of fp32."""

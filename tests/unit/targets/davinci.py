@@ -16,9 +16,9 @@ def _engine(name: str, core: str) -> str:
     return f'[engine.{name}]\ncore = {core}\nissue = "queued"\n{_number("queue_depth", 8)}'
 
 
-def _memory(name: str, scope: str, size: int, core: str = "") -> str:
+def _memory(name: str, scope: str, size: int, core: str = "", align: int = 64) -> str:
     own = f"core = {core}\n" if core else ""
-    numbers = _number("size_bytes", size) + _number("base_address", 0) + _number("align_bytes", 64)
+    numbers = _number("size_bytes", size) + _number("base_address", 0) + _number("align_bytes", align)
     return f'[memory.{name}]\nscope = "{scope}"\n{own}{numbers}'
 
 
@@ -46,7 +46,7 @@ SPLIT = "".join(
         _engine("mte3", '"aiv"'),
         _engine("vector", '"aiv"'),
         _engine("fixpipe", '"aic"'),
-        _memory("gm", "chip", 1 << 20),
+        _memory("gm", "chip", 1 << 20, align=100),
         _memory("l1", "core", 4096, '"aic"'),
         _memory("l0a", "core", 4096, '"aic"'),
         _memory("ub", "core", 4096, '"aiv"'),

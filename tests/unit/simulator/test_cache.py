@@ -1,0 +1,235 @@
+"""A cache by hand: four blocks of 100 bytes, 25 elements; HBM 10, L2 40, ports 20 bytes a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.instructions import Copy, Instruction
+from simulator.kernel import Core
+from simulator.machine import Checks
+from simulator.memory.memories import Buffer
+from simulator.results.metrics import cache_traffic
+from simulator.timing.cache import Piece, pieces
+from tests.unit.simulator.listed import Local, Program, all_of
+from tests.unit.simulator.split import KindsKernel, SplitBench, by_kind
+from tests.unit.targets.davinci import CACHE, NUMBER
+
+UB = Local("ub", 125, memory="ub")
+L1 = Local("l1", 125, memory="l1")
+LINES = CACHE + f"line_bytes = {{ value = 50, {NUMBER} }}\n"
+
+
+def read(core: Core, source: Buffer, first: int = 0, count: int = 25) -> Copy:
+    """Elements of a tensor into the core's own memory."""
+    local = "l1" if core.kind == "aic" else "ub"
+    return Copy(all_of(core, local, count), source.box((first,), (count,)))
+
+
+def write(core: Core, target: Buffer, first: int = 0, count: int = 25) -> Copy:
+    """Elements of a vector core's memory into a tensor."""
+    return Copy(target.box((first,), (count,)), all_of(core, "ub", count))
+
+
+def spans(bench: SplitBench, program: Program, core: int = 1) -> list[tuple[int, int]]:
+    """Start and end of each copy of a vector core, alone or beside others, in one more launch."""
+    trace = bench.run(program, L1, UB)
+    last = trace.select((trace["launch"] == len(bench.machine.launches) - 1) & (trace["core"] == core))
+    return list(zip(last["start"].tolist(), last["end"].tolist(), strict=True))
+
+
+def alone(program: Program) -> Program:
+    """A program of the first vector core only."""
+    return by_kind(aiv=lambda core: program(core) if core.slot == 0 else ())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> SplitBench:
+    """A cold cache."""
+    return SplitBench(tmp_path, more=CACHE)
+
+
+def test_a_first_read_goes_to_the_memory_and_a_second_to_the_cache(bench: SplitBench) -> None:
+    """100 bytes at the HBM's 10, then at the port's 20."""
+    x = bench.tensor("x", 25)
+    assert spans(bench, alone(lambda core: [read(core, x), read(core, x)])) == [(0, 10), (10, 15)]
+
+
+def test_the_next_launch_finds_what_the_last_one_left(bench: SplitBench) -> None:
+    """The second launch begins at 10."""
+    x = bench.tensor("x", 25)
+    for expected in ((0, 10), (10, 15)):
+        assert spans(bench, alone(lambda core: [read(core, x)])) == [expected]
+
+
+def test_a_warm_cache_has_the_tensors(tmp_path: Path) -> None:
+    """Of five blocks in four, the first is gone: reading it drives out the second, which drives out the third."""
+    bench = SplitBench(tmp_path, more=CACHE, l2="warm")
+    x = bench.tensor("x", 125)
+    reads = alone(lambda core: [read(core, x, first) for first in (100, 25, 0, 50, 75)])
+    assert spans(bench, reads) == [(0, 5), (5, 10), (10, 20), (20, 30), (30, 40)]
+
+
+def test_a_second_reader_waits_for_the_fetch_and_then_hits(bench: SplitBench) -> None:
+    """Core 0 fetches until 10; the vector cores share nothing but the L2: 5 cycles at their ports."""
+    x = bench.tensor("x", 25)
+    trace = bench.run(lambda core: [read(core, x)], L1, UB)
+    assert [trace.timeline(core)[0][:2] for core in range(3)] == [(0, 10), (0, 15), (0, 15)]
+    assert trace["hit"].tolist() == [0, 100, 100]
+    assert trace["fetched"].tolist() == [100, 0, 0]
+
+
+def test_hits_share_the_link_of_the_cache(tmp_path: Path) -> None:
+    """Three ports of 20 on a link of 40: 13.33 bytes a cycle each, 7.5 cycles."""
+    bench = SplitBench(tmp_path, more=CACHE, l2="warm")
+    x = bench.tensor("x", 25)
+    trace = bench.run(lambda core: [read(core, x)], L1, UB)
+    assert [trace.timeline(core)[0][:2] for core in range(3)] == [(0, 8)] * 3
+
+
+def test_a_copy_that_finds_half_has_two_flows_at_once(bench: SplitBench) -> None:
+    """Each has half of the port: 100 bytes at 10 on both links."""
+    x = bench.tensor("x", 50)
+    found = spans(bench, alone(lambda core: [read(core, x), read(core, x, 0, 50)]))
+    assert found == [(0, 10), (10, 20)]
+
+
+def test_the_later_flow_ends_the_copy(tmp_path: Path) -> None:
+    """With an HBM of 5 the missing half takes 20, the resident one 10."""
+    slow = {"[link.hbm]\nbytes_per_cycle = { value = 10": "[link.hbm]\nbytes_per_cycle = { value = 5"}
+    bench = SplitBench(tmp_path, more=CACHE, changes=slow)
+    x = bench.tensor("x", 50)
+    found = spans(bench, alone(lambda core: [read(core, x), read(core, x, 0, 50)]))
+    assert found == [(0, 20), (20, 40)]
+
+
+def test_a_write_of_whole_blocks_fetches_nothing(bench: SplitBench) -> None:
+    """At the port's 20; what was written is resident."""
+    x = bench.tensor("x", 25)
+    assert spans(bench, alone(lambda core: [write(core, x), read(core, x)])) == [(0, 5), (5, 10)]
+    assert cache_traffic(bench.machine.trace(), bench.target) == {
+        "l2": {"read": 100, "write": 100},
+        "hbm": {"read": 0, "write": 0},
+    }
+
+
+def test_a_write_of_a_part_fetches_the_block_once(bench: SplitBench) -> None:
+    """40 bytes take 2 cycles, the block beside them 10; the next part finds it."""
+    x = bench.tensor("x", 25)
+    found = spans(bench, alone(lambda core: [write(core, x, 0, 10), write(core, x, 10, 10)]))
+    assert found == [(0, 10), (10, 12)]
+
+
+def test_what_was_written_goes_back_when_it_is_driven_out(bench: SplitBench) -> None:
+    """The fetch of a fifth block and the write-back of the first share the HBM: 20 cycles for 100 bytes each."""
+    x, y = bench.tensor("x", 100), bench.tensor("y", 25)
+    found = spans(bench, alone(lambda core: [write(core, x, 0, 100), read(core, y)]))
+    assert found == [(0, 20), (20, 40)]
+    assert cache_traffic(bench.machine.trace(), bench.target) == {
+        "l2": {"read": 0, "write": 400},
+        "hbm": {"read": 100, "write": 100},
+    }
+
+
+def test_the_block_used_longest_ago_goes_first(bench: SplitBench) -> None:
+    """Blocks 0 to 3, 0 again, 4 in the place of 1: then 0 is there and 1 is not."""
+    x = bench.tensor("x", 125)
+    order = (0, 1, 2, 3, 0, 4, 0, 1)
+    found = spans(bench, alone(lambda core: [read(core, x, 25 * block) for block in order]))
+    assert [end - start for start, end in found] == [10, 10, 10, 10, 5, 10, 5, 10]
+
+
+def test_a_part_of_a_block_fetches_whole_lines(tmp_path: Path) -> None:
+    """40 bytes fetch a block of 100, or a line of 50; what lies in the rest of it is resident then, and no more."""
+    for more, expected in ((CACHE, [10, 2, 1]), (LINES, [5, 5, 1])):
+        bench = SplitBench(tmp_path, more=more)
+        x = bench.tensor("x", 25)
+        program = alone(lambda core, x=x: [read(core, x, 0, 10), read(core, x, 15, 10), read(core, x, 10, 2)])  # type: ignore[misc]
+        assert [end - start for start, end in spans(bench, program)] == expected
+
+
+def test_equal_cores_are_simulated_one_by_one(tmp_path: Path) -> None:
+    """Folded or not, the first core fetches for both."""
+    made = []
+    for fold in (True, False):
+        bench = SplitBench(tmp_path, 2, more=CACHE, checks=Checks(fold=fold))
+        x = bench.tensor("x", 25)
+        kernel = KindsKernel(lambda core, x=x: [read(core, x)], L1, kinds=("aic",))  # type: ignore[misc]
+        kernel._classes = lambda _: "equal"
+        bench.machine.launch(kernel)
+        made.append(bench.machine.trace())
+    assert made[0] == made[1]
+    assert [made[0].timeline(core)[0][:2] for core in (0, 3)] == [(0, 10), (0, 15)]
+
+
+class Keyed(KindsKernel):
+    """A kernel whose programs could serve again, but for their addresses."""
+
+    def key(self) -> Hashable:
+        """Equal for all."""
+        return "keyed"
+
+
+def test_a_program_of_other_addresses_is_another_one(bench: SplitBench) -> None:
+    """The same kernel on another tensor finds nothing."""
+    tensors = [bench.tensor(name, 25) for name in "xyx"]
+
+    def reading(x: Buffer) -> Program:
+        def program(core: Core) -> Iterable[Instruction]:
+            return [read(core, x)]
+
+        return program
+
+    for x in (tensors[0], tensors[1], tensors[0]):
+        bench.machine.launch(Keyed(reading(x), L1, kinds=("aic",)))
+    assert [launch.cycles for launch in bench.machine.launches] == [10, 10, 5]
+
+
+ROWS = st.tuples(
+    st.integers(0, 63),
+    st.integers(1, 6),
+    st.integers(1, 100),
+    st.integers(0, 90),
+    st.sampled_from([8, 16, 64]),
+)
+
+
+@given(ROWS)
+def test_the_lines_of_a_range_are_those_that_its_bytes_lie_in(case: tuple[int, int, int, int, int]) -> None:
+    """Byte by byte, in blocks of 64."""
+    offset, rows, row_bytes, gap, line = case
+    stride, each = row_bytes + gap, 64 // line
+    counts: dict[int, int] = {}
+    for row in range(rows):
+        for byte in range(offset + row * stride, offset + row * stride + row_bytes):
+            counts[byte // line] = counts.get(byte // line, 0) + 1
+    for block, touched, partial in pieces(offset, rows, row_bytes, stride, 64, line):
+        for bit in range(each):
+            count = counts.pop(block * each + bit, 0)
+            assert bool(touched >> bit & 1) == bool(count)
+            if gap:
+                assert bool(partial >> bit & 1) == (0 < count < line)
+    assert not counts
+
+
+def test_a_range_of_no_bytes_touches_nothing() -> None:
+    """No rows, or rows of no bytes; and what half a line looks like."""
+    assert pieces(0, 0, 8, 8, 64, 8) == pieces(0, 3, 0, 8, 64, 8) == ()
+    assert pieces(60, 1, 8, 8, 64, 8) == (Piece(0, 0x80, 0x80), Piece(1, 1, 1))
+
+
+def test_the_trace_of_a_chip_with_a_cache_can_be_joined_and_saved(bench: SplitBench, tmp_path: Path) -> None:
+    """Its three columns go along; another chip's trace has none."""
+    x = bench.tensor("x", 25)
+    trace = bench.run(lambda core: [read(core, x)], L1, UB)
+    trace.write(tmp_path / "trace.parquet")
+    assert type(trace).read(tmp_path / "trace.parquet") == trace
+    plain = SplitBench(tmp_path)
+    other = plain.run(by_kind(aic=lambda core: [read(core, plain.tensor("x", 25))]), L1, UB)
+    assert "hit" not in other.columns()
+    joined = type(trace).concat([other, trace])
+    assert joined["fetched"].tolist() == [0, *trace["fetched"].tolist()]
