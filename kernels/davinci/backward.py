@@ -40,6 +40,7 @@ class Backward:
     tilings: dict[str, Tiling]
     operands: Operands
     rate: str
+    include_layout: bool = False
 
     @classmethod
     def of(
@@ -51,6 +52,7 @@ class Backward:
         given: Mapping[str, object],
         *,
         rate: str | None = None,
+        include_layout: bool = False,
     ) -> Backward:
         """Choose tilings and addresses, before a number is made.
 
@@ -61,6 +63,7 @@ class Backward:
             grads: which gradients.
             given: fields of the tilings to keep, those of dw and db with their prefixes.
             rate: what the cube computes in, where it is not the stored type ("hf32").
+            include_layout: launch the conversions between plain tensors and the device's layouts too.
 
         Raises:
             TilingError: a field is not usable, or nothing fits with it.
@@ -68,7 +71,7 @@ class Backward:
         """
         fields = split_tiling(given, grads)
         operands = Operands(shape, operand, machine)
-        made = cls(shape, operand, machine, grads, {}, operands, rate or operand.name)
+        made = cls(shape, operand, machine, grads, {}, operands, rate or operand.name, include_layout)
         if "dx" in grads:
             made.tilings["dx"] = plan_image(made.setting, made.way, fields["dx"])
             for name in ("dy", "dx"):
