@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.errors import OperandError
+from kernels.families import stored_in
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.placement import chosen_cores, chosen_dtype
 from kernels.reference.checking import check_conv_backward, longest_sum, random_operands
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
-from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
 
@@ -32,7 +32,7 @@ OPERATORS = {
     "conv_backward": Operator(
         "conv_backward",
         "gradients of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         ("dx", "dw", "db"),
         "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
         " the chip until they are complete. dw = dy^T x im2col(x): blocks of dw stay on the chip until all outputs of"
@@ -73,19 +73,20 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    kind = named(chosen_dtype(target, dtype, {}))
+    computed = chosen_dtype(target, dtype, {})
+    kind = stored_in(computed)
     if isinstance(shape, ConvShape):
-        return _conv(shape, target, kind.name, grads, chosen, tiling, numerics, seed, integers, check)
+        return _conv(shape, target, computed, grads, chosen, tiling, numerics, seed, integers, check)
     if grads:
         raise OperandError(
             "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
         )
     m, n, k = shape
     if not numerics:
-        return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
-    require_gemm_capacity(shape, target, kind.name, chosen, tiling, check=check)
+        return gemm(shape=shape, target=target, cores=chosen, dtype=computed, tiling=tiling, numerics=False)
+    require_gemm_capacity(shape, target, computed, chosen, tiling, check=check)
     made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
-    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
+    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=computed, tiling=tiling)
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
@@ -128,7 +129,7 @@ def _conv(
     require_capacity(shape, target, kind, asked, check=check)
     shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
     needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
-    made = random_operands(needed, named(kind), seed, integers, longest_sum(shape, asked))
+    made = random_operands(needed, stored_in(kind), seed, integers, longest_sum(shape, asked))
     dy, w, x = (made.get(name) for name in shapes)
     run = conv_backward(
         dy, w, x=x, shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling

@@ -25,7 +25,7 @@ from simulator.values.completion import DmaMode, Timing, execute
 from simulator.values.numerics import DType
 from simulator.values.races import RaceCheck
 from simulator.values.steps import execute_in_order
-from targets.schema import MAIN_MEMORIES, Target
+from targets.schema import Target
 
 L2 = Literal["cold", "warm"]
 """What the first launch finds in a cache: nothing, or all tensors that were made, the last as far as there is room."""
@@ -116,6 +116,7 @@ class Machine:
         self._recorder = Recorder(tuple(target.lanes()), cached=bool(target.cache))
         self._l2 = l2
         self._caches = {name: Cache(spec) for name, spec in target.cache.items()}
+        self._roles = {name: role.memory for name, role in target.role.items()}
         self.launches: list[LaunchRecord] = []
         self.cycles = 0
         self.macs = 0
@@ -137,6 +138,7 @@ class Machine:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
+        memory = self._roles.get(memory or "", memory)
         return self._shared[memory or self.target.main_memory].allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
@@ -159,12 +161,17 @@ class Machine:
         cores = self._cores_of(kernel)
         members = self._members(kernel, cores)
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.index), self._own, self._shared)
+        space = Space(sorted(active, key=lambda c: c.index), self._own, self._shared, self._roles)
         kernel.setup(space)
         compilers = {
             kind: Compiler(self.target, lanes, self.checks.dropped) for kind, lanes in self._lanes.items()
         }
-        classes = [self._class(kernel, group, cores[group[0]], compilers) for group in members]
+        equal: dict[Hashable, Program] = {}
+        classes = [
+            CoreClass(group, self._program(kernel, core, compilers[core.kind], equal), self._lanes[core.kind])
+            for group in members
+            for core in [cores[group[0]]]
+        ]
         if any(c.program.has_flags for c in classes) and any(len(c.cores) > 1 for c in classes):
             raise ProgramError("cores that use flags cannot share a class", where=kernel.name)
         record = self._simulate(kernel, cores, classes)
@@ -191,16 +198,18 @@ class Machine:
             ranks[kind] += 1
         return cores
 
-    def _class(
-        self, kernel: Kernel, group: tuple[int, ...], core: Core, compilers: Mapping[str, Compiler]
-    ) -> CoreClass:
-        return CoreClass(group, self._program(kernel, core, compilers[core.kind]), self._lanes[core.kind])
-
-    def _program(self, kernel: Kernel, core: Core, compiler: Compiler) -> Program:
+    def _program(
+        self, kernel: Kernel, core: Core, compiler: Compiler, equal: dict[Hashable, Program]
+    ) -> Program:
         """The program of a core, compiled, or from the library where the kernel says what it depends on.
 
-        A cache sees addresses, which a program that is kept does not have.
+        A cache sees addresses, which a program that is kept does not have: there, cores of one class share the rest.
         """
+        if self.target.cache and self.checks.fold:
+            kind = (core.kind, _class_key(kernel, core))
+            if kind in equal:
+                return compiler.again(equal[kind], kernel.program(core))
+            return equal.setdefault(kind, compiler.compile(kernel.program(core)))
         if not isinstance(kernel, HasKey) or self.checks.dropped or self.target.cache:
             return compiler.compile(kernel.program(core))
         key = (kernel.key(), core.kind, core.rank, core.count)
@@ -264,7 +273,7 @@ class Machine:
             for memory in own.values():
                 memory.release_all()
         for name, memory in self._shared.items():
-            if name not in MAIN_MEMORIES:
+            if name != self.target.main_memory:
                 memory.release_all()
 
     def trace(self) -> Trace:

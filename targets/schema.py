@@ -22,6 +22,7 @@ from targets.tables import (
     PathSpec,
     PortSpec,
     Rate,
+    RoleSpec,
     SyncSpec,
     Table,
     exact,
@@ -47,6 +48,7 @@ __all__ = [
     "MemorySpec",
     "PathSpec",
     "PortSpec",
+    "RoleSpec",
     "SyncSpec",
     "Table",
     "Target",
@@ -131,6 +133,7 @@ class Target(Table):
     load3d: dict[str, Load3dSpec] = Field(default_factory=dict)
     fixpipe: dict[str, FixpipeSpec] = Field(default_factory=dict)
     vector_class: dict[str, VectorClassSpec] = Field(default_factory=dict)
+    role: dict[str, RoleSpec] = Field(default_factory=dict)
     provenance: dict[str, Mark] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -177,7 +180,8 @@ class Target(Table):
         Raises:
             TargetError: the target has none.
         """
-        for name in MAIN_MEMORIES:
+        names = (self.role["main"].memory,) if "main" in self.role else MAIN_MEMORIES
+        for name in names:
             if name in self.memory:
                 return name
         raise TargetError("no main memory", key="memory", limit=f"one of {', '.join(MAIN_MEMORIES)}")
@@ -265,6 +269,15 @@ class Target(Table):
         """
         return int(_member(self.port, "port", port).exact_bytes_per_cycle(self.clock_mhz) * UNITS_PER_BYTE)
 
+    def role_bytes(self, role: str) -> int:
+        """Bytes of a memory that a part of it has.
+
+        Raises:
+            TargetError: the target has no such role.
+        """
+        spec = _member(self.role, "role", role)
+        return spec.size_bytes or self.memory[spec.memory].size_bytes
+
     def _lanes_of(self, engine: str) -> list[str]:
         count = self.engine[engine].count
         return [engine.upper()] if count == 1 else [f"{engine.upper()}{i}" for i in range(count)]
@@ -290,6 +303,8 @@ def _broken_references(target: Target) -> Iterator[TargetError]:
             yield _unknown("port", f"port.{name}.shares", port.shares, target.port)
     for name, cache in target.cache.items():
         yield from _broken_cache(target, name, cache)
+    for name, role in target.role.items():
+        yield from _broken_role(target, name, role)
     if "default" not in target.launch:
         yield TargetError("missing key", key="launch.default", remedy="give the cost of an ordinary launch")
 
@@ -329,6 +344,13 @@ def _broken_cache(target: Target, name: str, cache: CacheSpec) -> Iterator[Targe
     for path, spec in target.path.items():
         if name in path.split("->") and not spec.link:
             yield TargetError("a path to a memory with a cache has no link", key=f"path.{path}.link")
+
+
+def _broken_role(target: Target, name: str, role: RoleSpec) -> Iterator[TargetError]:
+    if role.memory not in target.memory:
+        yield _unknown("memory", f"role.{name}", role.memory, target.memory)
+    elif (role.size_bytes or 0) > target.memory[role.memory].size_bytes:
+        yield TargetError("a role larger than its memory", key=f"role.{name}.size_bytes", got=role.size_bytes)
 
 
 def _broken_engines(target: Target) -> Iterator[TargetError]:

@@ -104,6 +104,18 @@ class MemorySpec(Table):
         return not self.core or kind in names_in(self.core)
 
 
+class RoleSpec(Table):
+    """The part that a memory plays for the programs of a family, which name parts and not memories.
+
+    Attributes:
+        memory: which memory.
+        size_bytes: how much of it, where one memory plays several parts; default all of it.
+    """
+
+    memory: Name
+    size_bytes: Count | None = None
+
+
 class Bandwidth(Table):
     """A rate in exactly one of two units; a gigabyte is 1e9 bytes.
 

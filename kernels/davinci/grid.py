@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import ceil
 from typing import Literal, NamedTuple
@@ -64,17 +64,10 @@ class Grid:
         """(first, number) of the target's channel blocks of each tile."""
         return pieces(self.target.blocks, max(1, self.tiling.n // self.sides.c0))
 
-    def chunks(self, plane: int) -> list[Chunk]:
-        """The chunks of K of a target plane's tiles."""
-        t = self.tiling
-        blocks = max(1, t.channels // self.sides.c0)
-        return chunks_of(self.axes, plane, self.source.blocks, blocks, t.taps)
-
-    def work(self, task: Task) -> list[Chunk]:
-        """The chunks that have something to read; the first one, all absent, where none has."""
-        every = self.chunks(task.plane)
-        some = [c for c in every if not box_of(self.axes, task.tile, c.tap, c.taps).empty]
-        return some or every[:1] or [Chunk(0, None, 0, 1, 0, 1)]
+    def work(self, task: Task) -> tuple[Chunk, ...]:
+        """The chunks of K that have something to read; one that is all absent, where none has."""
+        blocks = max(1, self.tiling.channels // self.sides.c0)
+        return _chunks(self.axes, task.tile, task.plane, self.source.blocks, blocks, self.tiling.taps)
 
     @cached_property
     def _planes(self) -> list[tuple[int, int, int]]:
@@ -122,3 +115,12 @@ class Grid:
         """Columns of a tile's product: whole blocks seen from the large side, whole fractals from the small one."""
         wide = blocks * self.sides.c0
         return wide if self.way == "scatter" else ceil(wide / FRACTAL) * FRACTAL
+
+
+@lru_cache(maxsize=4096)
+def _chunks(
+    axes: Axes, tile: Positions, plane: int, blocks: int, chunk_blocks: int, taps: int
+) -> tuple[Chunk, ...]:
+    every = chunks_of(axes, plane, blocks, chunk_blocks, taps)
+    some = [c for c in every if not box_of(axes, tile, c.tap, c.taps).empty]
+    return tuple(some or every[:1] or [Chunk(0, None, 0, 1, 0, 1)])

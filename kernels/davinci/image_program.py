@@ -43,9 +43,10 @@ class ImageProgram:
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
         t = self.grid.tiling
+        ahead = min(t.l1_a, t.l1_a if self.straight else t.l1_b) - 1
         loops = (
             Loop(lambda _: self.tasks, store=self._store, ahead=0),
-            Loop(self._chunks, load=self._load_chunk, ahead=min(t.l1_a, 1 if self.straight else t.l1_b) - 1),
+            Loop(self._chunks, load=self._load_chunk, ahead=ahead, fence=not ahead),
             Loop(self._steps, load=self._load_step, ahead=1),
         )
         yield from walk(loops, self._multiply)
@@ -177,7 +178,7 @@ class ImageProgram:
         """One step of K."""
         task, chunk, (first, steps) = _inside(step)
         assert step.up is not None and step.up.up is not None  # noqa: S101, PT018  # the loops lie in each other
-        begins = first == 0 and chunk is self.grid.work(task)[0]
+        begins = first == 0 and chunk == self.grid.work(task)[0]
         yield Multiply(
             self._sums(task, step.up.up.ordinal),
             self._columns(step, task, steps),

@@ -56,7 +56,7 @@ class Setting:
         """Which operators the product has: by the ways out of L0C, and by the number of axes."""
         if "l0c->ub" in self.target.path and f"l0c->{self.target.main_memory}" in self.target.path:
             return "v2_950"
-        return "v2" if self.ndim > 2 and self.split else "legacy"  # noqa: PLR2004  # 2-D has operators of its own
+        return "v2" if self.ndim > 2 and self.split else "legacy"  # 2-D has operators of its own
 
     @property
     def split(self) -> bool:
@@ -92,6 +92,8 @@ def plan_image(
     def fits(fields: Fields) -> bool:
         return _fits(setting, Grid(setting.sides, way, checked(ImageTiling, fields, prefix)))
 
+    if setting.sides.empty:
+        return checked(ImageTiling, base, prefix)
     fields = first_that_fits(_lowered(setting, base, given), fits, prefix or "tiling")
     return checked(ImageTiling, fields, prefix)
 
@@ -99,9 +101,8 @@ def plan_image(
 def _base(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:
     """What the rule says."""
     grid = {"legacy": _legacy, "v2": _v2, "v2_950": _v2_950}[setting.rule](setting, way)
-    taps = setting.sides.plane_taps
     common: Fields = {
-        "rule": setting.rule, "taps": taps, "channels": LEGACY_CHANNELS, "split": "tiles",
+        "rule": setting.rule, "taps": setting.sides.plane_taps, "channels": LEGACY_CHANNELS, "split": "tiles",
         "l1_a": 2, "l1_b": 2, "l0c": 1, "weights": "l1",
     }  # fmt: skip
     return {**common, **grid}
@@ -110,7 +111,7 @@ def _base(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:
 def _targets(setting: Setting, way: Literal["gather", "scatter"]) -> tuple[int, int, int]:
     """Fractals of channels, height and width of the side that is computed."""
     side = setting.sides.small if way == "gather" else setting.sides.large
-    return max(1, ceil_to(side.channels, FRACTAL) // FRACTAL), side.size[1], side.size[2]
+    return max(1, ceil_to(side.channels, FRACTAL) // FRACTAL), max(1, side.size[1]), max(1, side.size[2])
 
 
 def _legacy(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:

@@ -9,7 +9,7 @@ from simulator.values.numerics import Array
 
 
 def to_blocks(sides: Sides, side: Side, array: Array) -> Array:
-    """An image [N, groups x channels, *size] as [N, D, groups x blocks, H, W, C0]; channels that are not there are 0."""
+    """An image [N, groups x channels, *size] as [N, D, groups x blocks, H, W, C0]; what pads channels is 0."""
     n, single = sides.n, side.channels // sides.merged
     whole = np.zeros((n, sides.groups * sides.merged, single, *side.size), array.dtype)
     whole[:, : sides.single] = array.reshape(n, sides.single, single, *side.size)

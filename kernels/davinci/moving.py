@@ -83,6 +83,6 @@ def image_out(tile: Positions, blocks: int, across: int, c0: int) -> Out:
         (rows, wide, across // c0, c0),
         (slice(None), slice(there), slice(blocks), slice(None)),
         (2, 0, 1, 3),
-        "split" if c0 < 16 else "nc1hwc0",  # noqa: PLR2004  # the cube makes blocks of 16 channels
+        "split" if c0 < 16 else "nc1hwc0",  # the cube makes blocks of 16 channels
         rows,
     )

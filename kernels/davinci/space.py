@@ -9,8 +9,7 @@ from targets.schema import Target
 
 def kind_with(target: Target, engine: str) -> str:
     """The kind of core that has an engine."""
-    core = target.engine[engine].core
-    return core if isinstance(core, str) else core[0]
+    return target.engine[engine].kinds[0]
 
 
 class Rings:

@@ -137,11 +137,8 @@ def most_box(axes: Axes, m: int, rows: bool, taps: int) -> tuple[int, int]:
     _, height, width = axes
     across, down = min(taps, width.kernel), min(height.kernel, ceil((taps - 1) / width.kernel) + 1)
     wide = ceil_to(width.targets, FRACTAL)
-    if rows:
-        lines = max(1, m // wide)
-    else:
-        lines = 1 if m < width.targets else ceil((m - 1) / width.targets) + 1
-    lines = min(lines, height.targets)
+    crossed = 1 if m < width.targets else ceil((m - 1) / width.targets) + 1
+    lines = min(max(1, m // wide) if rows else crossed, height.targets)
     long = width.targets if lines > 1 else min(m, width.targets)
     if down > 1:
         across = width.kernel

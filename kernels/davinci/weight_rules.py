@@ -36,7 +36,7 @@ def plan_weights(setting: Setting, given: Mapping[str, object]) -> WeightTiling:
     """
     s = setting.sides
     base: Fields = {
-        "rule": setting.rule, "rows": s.small_size[1], "columns": s.small_size[2], "batch": 1, "m_parts": 1,
+        "rule": setting.rule, "rows": max(1, s.small_size[1]), "columns": max(1, s.small_size[2]), "batch": 1, "m_parts": 1,
         "n_parts": 1, "flush": "image" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1,
         **{"legacy": _legacy, "v2": _v2, "v2_950": _v2_950}[setting.rule](setting),
     }  # fmt: skip
@@ -48,6 +48,8 @@ def plan_weights(setting: Setting, given: Mapping[str, object]) -> WeightTiling:
     def fits(fields: Fields) -> bool:
         return _fits(setting, WeightGrid(s, checked(WeightTiling, fields, PREFIX)))
 
+    if s.empty:
+        return checked(WeightTiling, base, PREFIX)
     fields = first_that_fits(_lowered(setting, base, given), fits, PREFIX)
     parts = _parts(setting, WeightGrid(s, checked(WeightTiling, fields, PREFIX)))
     return checked(WeightTiling, {**fields, **parts, **given}, PREFIX)
@@ -83,7 +85,7 @@ def _v2_950(setting: Setting) -> Fields:
     """The operator of Ascend 950: even pieces of at most 256, for 3 x 3 in multiples of 9 fractals."""
     wide, long = _sizes(setting)
     m = ceil(wide / ceil(wide / 16))
-    nine = setting.sides.plane_taps == 9 and long >= 9  # noqa: PLR2004  # a 3 x 3 kernel
+    nine = setting.sides.plane_taps == 9 and long >= 9  # a 3 x 3 kernel
     n = 9 if nine else ceil(long / ceil(long / 16))
     l0c = 2 if 2 * m * n <= setting.sums else 1
     return {"m": m * FRACTAL, "n": n * FRACTAL, "k": 256, "l0c": l0c}

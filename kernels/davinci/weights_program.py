@@ -35,11 +35,17 @@ class WeightsProgram:
         self.c0 = kernel.grid.sides.c0
 
     def instructions(self) -> Iterator[Instruction]:
-        """All of it."""
+        """All of it; what has one buffer in L1 is loaded when its piece begins."""
         t = self.grid.tiling
+        single = min(t.l1_a, t.l1_b) == 1
         loops = (
             Loop(lambda _: self.sums, store=self._store, ahead=0),
-            Loop(lambda up: _sum(up).pieces, load=self._load_piece, ahead=max(t.l1_a, t.l1_b) - 1),
+            Loop(
+                lambda up: _sum(up).pieces,
+                load=lambda step: self._load_piece(step, 2),
+                enter=lambda step: self._load_piece(step, 1),
+                fence=single,
+            ),
             Loop(self._steps, load=self._load_step, ahead=1),
         )
         yield from walk(loops, self._multiply)
@@ -55,28 +61,42 @@ class WeightsProgram:
 
     # -- GM to L1 ------------------------------------------------------------------------------------------------
 
-    def _load_piece(self, step: Step) -> Iterator[Instruction]:
-        """Positions of the strided side, and what they read of the other."""
-        each, piece = _sum(step.up), step.tile
-        tile, coords, sides = each.tile, self._coords(each, piece), self.grid.sides
-        source = self.kernel.tensors.small
+    def _load_piece(self, step: Step, buffers: int) -> Iterator[Instruction]:
+        """Both images of a piece, as far as they have so many buffers."""
+        t = self.grid.tiling
+        if t.l1_a == buffers:
+            yield self._load_small(step)
+        if t.l1_b == buffers:
+            yield self._load_large(step)
+
+    def _load_small(self, step: Step) -> Instruction:
+        """Positions of the strided side."""
+        each, piece, source = _sum(step.up), step.tile, self.kernel.tensors.small
         n, d, c, h, w, c0 = source.shape
-        start = (piece.n, piece.plane, tile.g * sides.small.blocks + tile.row, piece.tile.first, 0)
-        size = (1, 1, tile.rows, piece.tile.count, c0)
+        block = each.tile.g * self.grid.sides.small.blocks + each.tile.row
+        start = (piece.n, piece.plane, block, piece.tile.first, 0)
+        size = (1, 1, each.tile.rows, piece.tile.count, c0)
+        place = source.box(start, size, frame=(n, d, c, h * w, c0))
         local = self.core.rings["small"][step.ordinal].dense(size)
-        yield Move(local, source.box(start, size, frame=(n, d, c, h * w, c0)), coords=coords, name="load_small")
-        box, (block, blocks) = self.grid.box(tile, piece), self.grid.blocks(tile)
-        plane = self.grid.plane(tile, piece)
+        return Move(local, place, coords=self._coords(each, piece), name="load_small")
+
+    def _load_large(self, step: Step) -> Instruction:
+        """What they read of the other side."""
+        each, piece = _sum(step.up), step.tile
+        box, (block, blocks) = self.grid.box(each.tile, piece), self.grid.blocks(each.tile)
+        plane = self.grid.plane(each.tile, piece)
         assert plane is not None  # noqa: S101  # pieces that read nothing are left out
-        place = (piece.n, plane, tile.g * sides.large.blocks + block, box.row, box.column, 0)
-        extent = (1, 1, blocks, box.rows, box.columns, c0)
-        local = self.core.rings["large"][step.ordinal].dense(extent)
-        yield Move(local, self.kernel.tensors.large.box(place, extent), coords=coords, name="load_large")
+        first = each.tile.g * self.grid.sides.large.blocks + block
+        start = (piece.n, plane, first, box.row, box.column, 0)
+        size = (1, 1, blocks, box.rows, box.columns, self.c0)
+        local = self.core.rings["large"][step.ordinal].dense(size)
+        place = self.kernel.tensors.large.box(start, size)
+        return Move(local, place, coords=self._coords(each, piece), name="load_large")
 
     # -- L1 to L0 ------------------------------------------------------------------------------------------------
 
     def _load_step(self, step: Step) -> Iterator[Instruction]:
-        """dy is turned on its way to L0A; im2col of x to L0B."""
+        """Dy is turned on its way to L0A; im2col of x to L0B."""
         up = step.up
         assert up is not None  # noqa: S101  # the loops lie in each other
         each, piece, (first, count) = _sum(up.up), up.tile, step.tile
@@ -117,7 +137,7 @@ class WeightsProgram:
         up = step.up
         assert up is not None and up.up is not None  # noqa: S101, PT018  # the loops lie in each other
         each, piece, (first, count) = _sum(up.up), up.tile, step.tile
-        begins = first == 0 and piece is each.pieces[0]
+        begins = first == 0 and piece == each.pieces[0]
         part = Positions(piece.tile.first + first, count, piece.tile.width, False)
         yield Multiply(
             self._total(each.tile, up.up.ordinal),

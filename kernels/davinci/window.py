@@ -15,9 +15,14 @@ NOWHERE = 1 << 40
 """An origin from which no tap reaches the image."""
 
 
-@lru_cache(maxsize=4096)
 def window_of(axes: Axes, tile: Positions, box: Box, tap: int, taps: int, unit: int = 0) -> Window:
     """What a tile reads of a box with some plane taps, from (block, tap) pair `unit` on."""
+    window = _window(axes, tile, box, tap, taps)
+    return window._replace(unit=unit) if unit else window
+
+
+@lru_cache(maxsize=1024)
+def _window(axes: Axes, tile: Positions, box: Box, tap: int, taps: int) -> Window:
     _, height, width = axes
     wide = ceil_to(tile.width, FRACTAL) if tile.padded else tile.width
     first = tile.first // tile.width * wide + tile.first % tile.width
@@ -30,7 +35,6 @@ def window_of(axes: Axes, tile: Positions, box: Box, tap: int, taps: int, unit: 
         step=(height.step, width.step),
         origin=(NOWHERE, NOWHERE) if box.empty else origin,
         spread=(height.spread, width.spread),
-        unit=unit,
         by_rows=tile.padded,
     )
 
@@ -39,8 +43,8 @@ def instructions_of(axes: Axes, tile: Positions, chunk: Chunk, steps: int) -> in
     """Load3d instructions of a K step.
 
     Whole rows that are padded cannot be skipped between, so that each image row is an instruction. Taps that one
-    instruction cannot reach (kernel, dilation or pad too large for its fields) are one instruction each; positions whose
-    stride it cannot hold, too.
+    instruction cannot reach (kernel, dilation or pad too large for its fields) are one instruction each; positions
+    whose stride it cannot hold, too.
     """
     _, height, width = axes
     top, bottom = tile.rows

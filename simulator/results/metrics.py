@@ -210,10 +210,14 @@ def asked_cores(trace: Trace, target: Target, groups: int) -> list[int]:
 
 
 def cores_active(trace: Trace, target: Target) -> int:
-    """Groups in which an engine other than SCALAR did something; cores of a group have ids that follow."""
+    """Groups in which an engine other than SCALAR did something; cores of a group have ids that follow.
+
+    Cores in no group do not count.
+    """
     scalar = [code for code, lane in enumerate(trace.engines) if lane == SCALAR]
     working = trace["core"][~np.isin(trace["engine"], scalar)]
-    return len(np.unique(working // cores_per_group(target)))
+    in_groups = working < target.groups * cores_per_group(target)
+    return len(np.unique(working[in_groups] // cores_per_group(target)))
 
 
 def balance(table: StallTable) -> Balance:

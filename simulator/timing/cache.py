@@ -92,16 +92,19 @@ class Cache:
 
     def read(self, span: Range, fetch: Fetch) -> Found:
         """A copy reads a range: what is not resident is fetched, by `fetch`."""
-        touched = missing = evicted = 0
+        missing = evicted = 0
         awaited: dict[Fetch, None] = {}
-        first, found = self._pieces(span)
+        first, touched, found = self._pieces(span)
+        blocks = self._blocks
         for number, lines, _ in found:
-            block, dirty = self._block(first + number)
-            evicted += dirty
-            touched += lines.bit_count()
-            if block.fetches:
-                block.fetches = [each for each in block.fetches if not each[1].over]
-                awaited.update((other, None) for brings, other in block.fetches if brings & lines)
+            block = blocks.get(first + number)
+            if block is None:
+                block, dirty = self._admit(first + number)
+                evicted += dirty
+            else:
+                blocks.move_to_end(first + number)
+                if block.fetches:
+                    _await(block, lines, awaited)
             absent = lines & ~block.valid
             if absent:
                 missing += absent.bit_count()
@@ -111,16 +114,19 @@ class Cache:
 
     def write(self, span: Range, fetch: Fetch) -> Found:
         """A copy writes a range: only lines of which it writes a part are fetched, by `fetch`."""
-        touched = missing = evicted = 0
-        first, found = self._pieces(span)
+        missing = evicted = 0
+        first, touched, found = self._pieces(span)
+        blocks = self._blocks
         for number, lines, partial in found:
-            block, dirty = self._block(first + number)
-            evicted += dirty
-            touched += lines.bit_count()
+            block = blocks.get(first + number)
+            if block is None:
+                block, dirty = self._admit(first + number)
+                evicted += dirty
+            else:
+                blocks.move_to_end(first + number)
             absent = partial & ~block.valid
             if absent:
                 missing += absent.bit_count()
-                block.fetches = [each for each in block.fetches if not each[1].over]
                 block.fetches.append((absent, fetch))
             block.valid |= lines
             block.dirty |= lines
@@ -129,33 +135,39 @@ class Cache:
     def warm(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Make (first, end) ranges of addresses resident, in this order, as if somebody had read them."""
         for start, end in ranges:
-            first, found = self._pieces(Range(start, 1, end - start, end - start))
+            first, _, found = self._pieces(Range(start, 1, end - start, end - start))
             for number, lines, _ in found:
-                self._block(first + number)[0].valid |= lines
+                block = self._blocks.get(first + number) or self._admit(first + number)[0]
+                block.valid |= lines
+                self._blocks.move_to_end(first + number)
 
-    def _pieces(self, span: Range) -> tuple[int, tuple[Piece, ...]]:
-        """The range's first block, and what it has of each from there on."""
-        size = self._size
-        first, offset = divmod(span.base, size)
-        return first, pieces(offset, span.rows, span.row_bytes, span.stride, size, self.line)
+    def _pieces(self, span: Range) -> tuple[int, int, tuple[Piece, ...]]:
+        """The range's first block, how many lines it touches, and what it has of each block from there on."""
+        first, offset = divmod(span.base, self._size)
+        return (first, *pieces(offset, span.rows, span.row_bytes, span.stride, self._size, self.line))
 
-    def _block(self, number: int) -> tuple[_Block, int]:
-        """A block, now the one used last, and how many lines are written back to make room for it."""
-        blocks = self._blocks
-        block = blocks.get(number)
-        if block is not None:
-            blocks.move_to_end(number)
-            return block, 0
-        evicted = 0
+    def _admit(self, number: int) -> tuple[_Block, int]:
+        """A new block, and how many lines are written back to make room for it."""
+        blocks, evicted = self._blocks, 0
         while len(blocks) >= self._most:
             evicted += blocks.popitem(last=False)[1].dirty.bit_count()
         block = blocks[number] = _Block()
         return block, evicted
 
 
+def _await(block: _Block, lines: int, awaited: dict[Fetch, None]) -> None:
+    """Add the fetches that bring some lines of a block, and forget those that have ended."""
+    block.fetches = [each for each in block.fetches if not each[1].over]
+    for brings, fetch in block.fetches:
+        if brings & lines:
+            awaited[fetch] = None
+
+
 @lru_cache(maxsize=16384)
-def pieces(offset: int, rows: int, row_bytes: int, stride: int, block: int, line: int) -> tuple[Piece, ...]:
-    """What a range that begins `offset` bytes into a block has of each block, in the order of the blocks."""
+def pieces(
+    offset: int, rows: int, row_bytes: int, stride: int, block: int, line: int
+) -> tuple[int, tuple[Piece, ...]]:
+    """Lines of a range that begins `offset` bytes into a block, and what it has of each block, in their order."""
     touched: dict[int, int] = {}
     whole: dict[int, int] = {}
     each = block // line
@@ -164,7 +176,8 @@ def pieces(offset: int, rows: int, row_bytes: int, stride: int, block: int, line
         end = start + row_bytes
         _mark(touched, start // line, -(-end // line), each)
         _mark(whole, -(-start // line), end // line, each)
-    return tuple(Piece(b, lines, lines & ~whole.get(b, 0)) for b, lines in sorted(touched.items()))
+    found = tuple(Piece(b, lines, lines & ~whole.get(b, 0)) for b, lines in sorted(touched.items()))
+    return sum(lines.bit_count() for lines in touched.values()), found
 
 
 def _mark(lines: dict[int, int], first: int, end: int, each: int) -> None:

@@ -6,6 +6,7 @@ Compiling asks every instruction for its cost and derives its hazards. It follow
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
@@ -128,6 +129,13 @@ class Program:
             for lane, number in need.items():
                 self.sets[by_lane[lane][number]] += 1
 
+    def twin(self, coords: Sequence[Coords], spans: dict[int, tuple[Range, bool]]) -> Program:
+        """The same program elsewhere; barriers and flags are still to be named."""
+        other = copy(self)
+        other.coords, other.spans = coords, spans
+        other.key, other.cores = {}, {}
+        return other
+
     def __len__(self) -> int:
         """Entries."""
         return len(self.sets)
@@ -172,8 +180,7 @@ class Compiler:
             number = len(by_lane[lane])
             by_lane[lane].append(index)
             if cost.path in self._cached:
-                side = instruction.writes[0] if self._cached[cost.path] else instruction.reads[0]
-                spans[index] = (side.range, side.exact)
+                spans[index] = self._span(instruction, cost.path)
             if instruction.kind != OPERATION:
                 named.append((index, instruction))
             if instruction.kind == BARRIER:
@@ -185,6 +192,35 @@ class Compiler:
         for index, instruction in named:
             _name(program, index, instruction)
         return program
+
+    def again(self, program: Program, instructions: Iterable[Instruction]) -> Program:
+        """The program of a core of equal timing that differs in addresses, coordinates and flags alone.
+
+        Raises:
+            ProgramError: it differs in more.
+        """
+        coords: list[Coords] = []
+        spans: dict[int, tuple[Range, bool]] = {}
+        other = program.twin(coords, spans)
+        for index, instruction in enumerate(instructions):
+            if index >= len(program) or program.name[index] != instruction.name:
+                raise _unlike(program, index, instruction.name)
+            coords.append(instruction.coords)
+            path = program.cost[index].path
+            if path in self._cached:
+                spans[index] = self._span(instruction, path)
+            if program.moved[index] != instruction.moved or program.kind[index] != instruction.kind:
+                raise _unlike(program, index, instruction.name)
+            if instruction.kind != OPERATION:
+                _name(other, index, instruction)
+        if len(coords) < len(program):
+            raise _unlike(program, len(coords), "its end")
+        return other
+
+    def _span(self, instruction: Instruction, path: str) -> tuple[Range, bool]:
+        """What a copy touches of the memory with a cache."""
+        side = instruction.writes[0] if self._cached[path] else instruction.reads[0]
+        return side.range, side.exact
 
     def _row(
         self, instruction: Instruction, cost: Cost, lane: int, number: int, hazards: HazardTracker
@@ -228,6 +264,17 @@ class Compiler:
                 cost = _stretched(cost, self._slower)
             self._costs[signature] = cost
         return cost
+
+
+def _unlike(program: Program, index: int, got: str) -> ProgramError:
+    held = program.name[index] if index < len(program) else "its end"
+    return ProgramError(
+        "cores of one class with unlike programs",
+        where=f"entry {index}",
+        got=got,
+        limit=held,
+        remedy="give them unequal values of core_class",
+    )
 
 
 def _cached_side(target: Target) -> dict[str, bool]:

@@ -1,12 +1,15 @@
 """A machine of the chip with two kinds of cores, and kernels of lists for it."""
 
 from collections.abc import Iterable
+from math import prod
 from pathlib import Path
+
+import numpy as np
 
 from simulator.instructions import Instruction
 from simulator.kernel import Core
 from simulator.machine import L2, Checks, Machine
-from simulator.memory.memories import Buffer
+from simulator.memory.memories import Buffer, fill_from
 from simulator.results.trace import Trace
 from targets.loader import load_target
 from targets.schema import Target
@@ -48,13 +51,17 @@ class SplitBench:
         changes: dict[str, str] | None = None,
         l2: L2 = "cold",
         checks: Checks | None = None,
+        numerics: bool = False,
     ):
         self.target: Target = load_target(write_split(folder, changes, more))
-        self.machine = Machine(self.target, range(groups), numerics=False, checks=checks, l2=l2)
+        self.machine = Machine(self.target, range(groups), numerics=numerics, checks=checks, l2=l2)
 
     def tensor(self, name: str, *shape: int) -> Buffer:
-        """A tensor of fp32."""
-        return self.machine.tensor(name, shape, FP32)
+        """A tensor of fp32 that holds 0, 1, 2, ..."""
+        made = self.machine.tensor(name, shape, FP32)
+        if self.machine.numerics:
+            fill_from(made, np.arange(prod(shape), dtype=np.float32))
+        return made
 
     def run(self, program: Program, *local: Local, kinds: tuple[str, ...] = BOTH) -> Trace:
         """Launch a program on all cores of some kinds."""

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.instructions import Copy, Instruction
+from simulator.errors import ProgramError
+from simulator.instructions import Barrier, Copy, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
 from simulator.memory.memories import Buffer
+from simulator.memory.ranges import Range
 from simulator.results.metrics import cache_traffic
-from simulator.timing.cache import Piece, pieces
+from simulator.timing.cache import Cache, Fetch, Piece, pieces
+from targets.schema import CacheSpec
 from tests.unit.simulator.listed import Local, Program, all_of
 from tests.unit.simulator.split import KindsKernel, SplitBench, by_kind
 from tests.unit.targets.davinci import CACHE, NUMBER
@@ -166,6 +169,57 @@ def test_equal_cores_are_simulated_one_by_one(tmp_path: Path) -> None:
     assert [made[0].timeline(core)[0][:2] for core in (0, 3)] == [(0, 10), (0, 15)]
 
 
+def test_equal_cores_have_their_own_addresses_tiles_and_flags(tmp_path: Path) -> None:
+    """Each cube core reads a part of its own and hands it to a vector core; the trace is that of unlike cores."""
+
+    def programs(x: Buffer) -> Program:
+        def cube(core: Core) -> list[Instruction]:
+            part = Copy(all_of(core, "l1"), x.box((50 * core.rank,), (25,)), coords=(core.rank,))
+            return [part, FlagSet(core.group, "mte2"), Barrier()]
+
+        def vector(core: Core) -> list[Instruction]:
+            got = [FlagWait(core.group, "mte2"), read(core, x, 50 * core.group)] if not core.slot else []
+            return [*got, Barrier()]
+
+        return by_kind(aic=cube, aiv=vector)
+
+    made = []
+    for fold in (True, False):
+        bench = SplitBench(tmp_path, 2, more=CACHE, checks=Checks(fold=fold))
+        kernel = Slots(programs(bench.tensor("x", 100)), L1, UB)
+        bench.machine.launch(kernel)
+        made.append(bench.machine.trace())
+    assert made[0] == made[1]
+    loads = made[0]["fetched"] > 0
+    assert made[0]["tile"][loads].tolist() == [0, 1]
+    assert made[0]["hit"].sum() == 200
+
+
+class Slots(KindsKernel):
+    """Cores of one slot are equal."""
+
+    axes: tuple[str, ...] = ("tile",)
+
+    def kind_class(self, kind: str, rank: int, count: int) -> Hashable | None:  # noqa: ARG002  (as kernels have it)
+        """The slot."""
+        return rank % 2 if kind == "aiv" else 0
+
+
+@pytest.mark.parametrize("second", [[0, 0], [], [10]])
+def test_equal_cores_of_unlike_programs_are_refused(bench: SplitBench, second: list[int]) -> None:
+    """One more, none, or another size than the first core's."""
+    x = bench.tensor("x", 25)
+    counts = {0: [0], 1: second}
+
+    def program(core: Core) -> list[Instruction]:
+        return [read(core, x, 0, 25 - less) for less in counts.get(core.slot, [])]
+
+    kernel = KindsKernel(program, UB, kinds=("aiv",))
+    kernel._classes = lambda _: "equal"
+    with pytest.raises(ProgramError, match="cores of one class with unlike programs"):
+        bench.machine.launch(kernel)
+
+
 class Keyed(KindsKernel):
     """A kernel whose programs could serve again, but for their addresses."""
 
@@ -189,6 +243,72 @@ def test_a_program_of_other_addresses_is_another_one(bench: SplitBench) -> None:
     assert [launch.cycles for launch in bench.machine.launches] == [10, 10, 5]
 
 
+class Plain:
+    """A cache of two blocks of 64 bytes in lines of 16, as sets of lines in a list of blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[int, set[int], set[int]]] = []
+
+    def touch(self, start: int, size: int, writes: bool) -> tuple[int, int, int]:
+        """(touched, missing, evicted) lines."""
+        touched = missing = evicted = 0
+        for number in range(start // 64, (start + size - 1) // 64 + 1):
+            held = next((each for each in self.blocks if each[0] == number), None)
+            if held is None:
+                if len(self.blocks) == 2:
+                    evicted += len(self.blocks.pop(0)[2])
+                held = (number, set(), set())
+            else:
+                self.blocks.remove(held)
+            self.blocks.append(held)
+            for line in range(number * 64, number * 64 + 64, 16):
+                inside = min(line + 16, start + size) - max(line, start)
+                if inside <= 0:
+                    continue
+                touched += 1
+                if line not in held[1] and not (writes and inside == 16):
+                    missing += 1
+                held[1].add(line)
+                if writes:
+                    held[2].add(line)
+        return touched, missing, evicted
+
+
+class Nobody:
+    """Has fetches and waits for none."""
+
+    def flowed(self, now: int) -> None:
+        """Nothing comes of it."""
+
+    def arrived(self, now: int) -> None:
+        """Nothing comes of it."""
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 100), st.booleans()), max_size=30))
+def test_a_cache_finds_what_a_plain_list_of_blocks_finds(touches: list[tuple[int, int, bool]]) -> None:
+    """Lines touched, missing and written back, for any sequence of reads and writes."""
+    cache = Cache(CacheSpec(size_bytes=128, block_bytes=64, line_bytes=16, link="l2"))
+    plain = Plain()
+    for start, size, writes in touches:
+        fetch = Fetch(Nobody())
+        found = (cache.write if writes else cache.read)(Range(start, 1, size, size), fetch)
+        assert found[:3] == plain.touch(start, size, writes)
+        fetch.flowed(0)
+
+
+def test_numbers_change_nothing_of_what_a_cache_finds(tmp_path: Path) -> None:
+    """The second half of x goes to y; the trace is the same without numbers."""
+    traces = []
+    for numerics in (False, True):
+        bench = SplitBench(tmp_path, more=CACHE, numerics=numerics)
+        x, y = bench.tensor("x", 50), bench.tensor("y", 25)
+        program = alone(lambda core, x=x, y=y: [read(core, x, 25), write(core, y), read(core, x, 0, 50)])  # type: ignore[misc]
+        traces.append(bench.run(program, L1, UB))
+        if numerics:
+            assert y.numbers().tolist() == list(range(25, 50))
+    assert traces[0] == traces[1]
+
+
 ROWS = st.tuples(
     st.integers(0, 63),
     st.integers(1, 6),
@@ -207,7 +327,9 @@ def test_the_lines_of_a_range_are_those_that_its_bytes_lie_in(case: tuple[int, i
     for row in range(rows):
         for byte in range(offset + row * stride, offset + row * stride + row_bytes):
             counts[byte // line] = counts.get(byte // line, 0) + 1
-    for block, touched, partial in pieces(offset, rows, row_bytes, stride, 64, line):
+    count_of_lines, found = pieces(offset, rows, row_bytes, stride, 64, line)
+    assert count_of_lines == len(counts)
+    for block, touched, partial in found:
         for bit in range(each):
             count = counts.pop(block * each + bit, 0)
             assert bool(touched >> bit & 1) == bool(count)
@@ -218,8 +340,8 @@ def test_the_lines_of_a_range_are_those_that_its_bytes_lie_in(case: tuple[int, i
 
 def test_a_range_of_no_bytes_touches_nothing() -> None:
     """No rows, or rows of no bytes; and what half a line looks like."""
-    assert pieces(0, 0, 8, 8, 64, 8) == pieces(0, 3, 0, 8, 64, 8) == ()
-    assert pieces(60, 1, 8, 8, 64, 8) == (Piece(0, 0x80, 0x80), Piece(1, 1, 1))
+    assert pieces(0, 0, 8, 8, 64, 8) == pieces(0, 3, 0, 8, 64, 8) == (0, ())
+    assert pieces(60, 1, 8, 8, 64, 8) == (2, (Piece(0, 0x80, 0x80), Piece(1, 1, 1)))
 
 
 def test_the_trace_of_a_chip_with_a_cache_can_be_joined_and_saved(bench: SplitBench, tmp_path: Path) -> None:

@@ -131,9 +131,10 @@ def test_a_box_of_many_levels_is_charged_piece_by_piece() -> None:
 def test_special_transfers_are_held_longer() -> None:
     """Fractals of plain rows, transposed ones, and one row alone into UB."""
     tensor = buffer("gm", 64, 1024, kind="fp16")
+    source = tensor.box((0, 0), (64, 1024))
     plain, blocked, turned = (
-        Move(whole("l1", 64, 1024, kind="fp16"), tensor.box((0, 0), (64, 1024)), **how).cost(B1)
-        for how in ({}, {"nd2nz": True}, {"transpose": True})
+        Move(whole("l1", 64, 1024, kind="fp16"), source, nd2nz=nd2nz, transpose=transpose).cost(B1)
+        for nd2nz, transpose in ((False, False), (True, False), (False, True))
     )
     path = B1.path["gm->l1"]
     assert plain.floor_cycles == path.floor_cycles

@@ -11,6 +11,7 @@ from simulator.errors import ProgramError
 from simulator.instructions import Barrier, Copy, Cost, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
+from simulator.results.metrics import cores_active, measure
 from simulator.values.steps import execute_in_order
 from targets.schema import Target
 from tests.unit.simulator.listed import ListKernel, Local, all_of
@@ -209,3 +210,44 @@ def test_numbers_of_cores_that_wait_for_flags_come_after_the_set() -> None:
 def test_tensors_lie_in_the_main_memory(tmp_path: Path) -> None:
     """Which is GM on this chip."""
     assert SplitBench(tmp_path).tensor("x", 4).memory == "gm"
+
+
+def test_cores_in_no_group_join_launches_of_their_kind(tmp_path: Path) -> None:
+    """Of three, one for each group asked for: a barrier of three vector cores."""
+    extra = {"[core.aiv]\n": f"[core.aiv]\nextra = {{ value = 3, {NUMBER} }}\n"}
+    seen: list[tuple[int, int, int, int, int]] = []
+
+    def program(core: Core) -> list[Instruction]:
+        seen.append((core.index, core.group, core.slot, core.rank, core.count))
+        return [Barrier(), Work("vector", 1)]
+
+    bench = SplitBench(tmp_path, 1, changes=extra)
+    trace = bench.run(program, kinds=("aiv",))
+    assert seen == [(1, 0, 0, 0, 3), (2, 0, 1, 1, 3), (6, -1, 0, 2, 3)]
+    assert trace.timeline(6) == [(0, 10, "SCALAR", "barrier"), (10, 11, "VECTOR", "work")]
+    assert bench.machine.launches[0].cores == 2
+    assert cores_active(trace, bench.target) == 1
+
+
+def test_figures_of_a_run_count_the_cores_that_have_an_engine(tmp_path: Path) -> None:
+    """One group asked for: one cube, two vector units; the second vector core is idle."""
+    bench = SplitBench(tmp_path)
+    programs = by_kind(
+        aic=lambda _: [Work("cube", 10)], aiv=lambda core: [Work("vector", 5)] if core.slot == 0 else []
+    )
+    found = measure(bench.run(programs), bench.target, 1, 10)
+    assert (found.main_engine, found.utilisation["CUBE"], found.utilisation["VECTOR"]) == ("CUBE", 1.0, 0.25)
+    assert found.stall_table is not None
+    assert list(found.stall_table.cores) == [0]
+
+
+def test_kinds_may_take_part_in_different_ranks(tmp_path: Path) -> None:
+    """The cube core of group 0 and the vector cores of group 1, and a barrier of these three."""
+
+    class Parts(KindsKernel):
+        def kind_class(self, kind: str, rank: int, count: int) -> Hashable | None:  # noqa: ARG002  (as kernels have it)
+            return rank if (rank == 0 if kind == "aic" else rank >= 2) else None
+
+    bench = SplitBench(tmp_path, 2)
+    bench.machine.launch(Parts(lambda _: [Barrier()]))
+    assert bench.machine.trace().cores() == [0, 4, 5]

@@ -1,6 +1,7 @@
 """Buffers of Da Vinci memories for tests of single instructions."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.memory.memories import Buffer, View, fill_from
 from simulator.values.numerics import Array, dtype
@@ -19,6 +20,6 @@ def whole(memory: str, *shape: int, kind: str = "fp32", values: Array | None = N
     return buffer(memory, *shape, kind=kind, values=values).box((0,) * len(shape), shape)
 
 
-def integers(*shape: int, seed: int = 0) -> Array:
+def integers(*shape: int, seed: int = 0) -> NDArray[np.float32]:
     """Small integers that every type holds."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
