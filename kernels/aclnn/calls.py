@@ -75,22 +75,10 @@ def aclnnConvolutionBackwardGetWorkspaceSize(  # noqa: N802  # the vendor's name
     """
     tensors = {"gradOutput": gradOutput, "input": input, "weight": weight}
     tensors |= {"gradInput": gradInput, "gradWeight": gradWeight, "gradBias": gradBias}
-    given = Arguments(
-        tensors,
-        biasSizes,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        outputPadding,
-        groups,
-        outputMask,
-        cubeMathType,
-    )
-    if workspaceSize is None:
-        raise null("workspaceSize")
-    if executor is None:
-        raise null("executor")
+    arrays = (biasSizes, stride, padding, dilation)
+    given = Arguments(tensors, *arrays, transposed, outputPadding, groups, outputMask, cubeMathType)
+    if workspaceSize is None or executor is None:
+        raise null("workspaceSize" if workspaceSize is None else "executor")
     plan = Plan.of(given, current_device())
     workspaceSize.value, executor.value = plan.workspace_bytes, aclOpExecutor(plan)
 

@@ -86,6 +86,11 @@ class Plan:
         return "fp32" if self.compute == "hf32" else self.compute
 
     @property
+    def converts(self) -> bool:
+        """Whether tensors are brought into the device's layouts and back."""
+        return self.device.product is not None and self.device.product.converts
+
+    @property
     def empty(self) -> bool:
         """Whether there is nothing to multiply: no images, or no input channels."""
         return self.shape.n == 0 or self.shape.cin == 0

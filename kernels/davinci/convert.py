@@ -129,9 +129,9 @@ class Convert:
         return share(len(self.turns), parts, rank) if rank < parts else range(0)
 
     def core_class(self, rank: int, count: int) -> Hashable | None:
-        """Tiles of equal sizes, in the same order."""
-        mine = self._share(rank, count)
-        return tuple((self.turns[i].source.size, self.turns[i].held) for i in mine) or None
+        """Tiles of equal sizes on both sides, in the same order."""
+        mine = (self.turns[number] for number in self._share(rank, count))
+        return tuple((turn.source.size, turn.held, turn.target.size) for turn in mine) or None
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
         """The numbers of a core's tiles."""

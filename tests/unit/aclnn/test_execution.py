@@ -2,89 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from kernels import aclnn
-from kernels.reference.checking import longest_sum, random_operands
 from kernels.reference.references import conv_backward_reference
 from kernels.shape.shapes import ConvShape
-from simulator.results.run import Run
-from simulator.values.numerics import dtype
 from tests.unit.aclnn.call import call
+from tests.unit.aclnn.running import PLAIN, RESULTS, TRANSPOSED, arguments, operands, run
 
-RESULTS = {"gradInput": "dx", "gradWeight": "dw", "gradBias": "db"}
-PLAIN = ConvShape(n=2, cin=4, size=(7, 6), cout=6, kernel=(3, 2), stride=(2, 1), padding=(1, 0), groups=2)
-
-
-@dataclass
-class Device:
-    """A target, and the product that it is or stands in for."""
-
-    target: str
-    series: str | None
+TARGETS = ("ascend910a", "ascend310p3", "ascend910b1", "ascend910_9391", "ascend950pr")
+FIRST = TARGETS[:2]
 
 
-DEVICES = [Device("mt7004", "A2")]
-
-
-@pytest.fixture(params=DEVICES, ids=lambda device: device.target)
+@pytest.fixture(params=TARGETS)
 def device(request: pytest.FixtureRequest) -> aclnn.Device:
-    """A device that runs calls."""
-    return aclnn.Device(request.param.target, series=request.param.series, cores=2)
-
-
-def operands(shape: ConvShape, kind: str = "fp16") -> dict[str, NDArray[Any]]:
-    """Small integers, whose sums are exact."""
-    sizes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
-    terms = longest_sum(shape, ("dx", "dw", "db"))
-    return dict(random_operands(sizes, dtype(kind), 1, True, terms))
-
-
-def arguments(
-    shape: ConvShape,
-    arrays: dict[str, NDArray[Any]],
-    mask: Sequence[bool] = (True, True, True),
-    math: int = 0,
-) -> dict[str, Any]:
-    """The arguments of a call, with results of NaN."""
-    results = {
-        "gradInput": np.full(shape.x_shape, np.nan, arrays["x"].dtype),
-        "gradWeight": np.full(shape.w_shape, np.nan, arrays["w"].dtype),
-        "gradBias": np.full((shape.cout,), np.nan, arrays["dy"].dtype),
-    }
-    tensors = {"gradOutput": arrays["dy"], "input": arrays["x"], "weight": arrays["w"], **results}
-    return {name: aclnn.aclTensor.of(array) for name, array in tensors.items()} | {
-        "biasSizes": [shape.cout],
-        "stride": list(shape.stride),
-        "padding": [low for low, _ in shape.padding],
-        "dilation": list(shape.dilation),
-        "transposed": shape.transposed,
-        "outputPadding": list(shape.output_padding),
-        "groups": shape.groups,
-        "outputMask": list(mask),
-        "cubeMathType": math,
-    }
-
-
-def run(device: aclnn.Device, given: dict[str, Any], stream: aclnn.Stream | None = None) -> Run:
-    """Both calls, which must succeed."""
-    size, executor = aclnn.Out[int](), aclnn.Out[aclnn.aclOpExecutor]()
-    with device:
-        aclnn.check(
-            aclnn.aclnnConvolutionBackwardGetWorkspaceSize(**given, workspaceSize=size, executor=executor)
-        )
-    bytes_needed = size.value or 0
-    memory = device.malloc(bytes_needed)
-    aclnn.check(aclnn.aclnnConvolutionBackward(memory, bytes_needed, executor, stream or device.stream()))
-    assert executor.value is not None
-    assert executor.value.run is not None
-    return executor.value.run
+    """A device of each product."""
+    return aclnn.Device(request.param, cores=2)
 
 
 @pytest.mark.parametrize("kind", ["fp16", "fp32"])
@@ -92,15 +26,18 @@ def run(device: aclnn.Device, given: dict[str, Any], stream: aclnn.Stream | None
     "shape",
     [
         PLAIN,
+        TRANSPOSED,
         ConvShape(n=2, cin=3, size=(9,), cout=4, kernel=(3,), padding=1, dilation=2),
         ConvShape(n=1, cin=2, size=(4, 5, 6), cout=3, kernel=(2, 3, 2), stride=(1, 2, 1), padding=(0, 1, 1)),
     ],
-    ids=["2d", "1d", "3d"],
+    ids=["2d", "transposed", "1d", "3d"],
 )
 def test_gradients_are_written(device: aclnn.Device, shape: ConvShape, kind: str) -> None:
     """All three gradients of integers are exact, in 1 to 3 dimensions."""
+    if shape.ndim == 3 and device.target.name in FIRST:
+        return
     arrays = operands(shape, kind)
-    given = arguments(shape, arrays)
+    given = arguments(shape, arrays, math=2)
     done = run(device, given)
     exact = conv_backward_reference(shape, **arrays)
     for name, key in RESULTS.items():
@@ -201,7 +138,7 @@ def test_a_call_runs_once_and_where_it_was_planned(device: aclnn.Device) -> None
     executor = planned(device)
     size = executor.plan.workspace_bytes
     memory = device.malloc(size)
-    other = aclnn.Device(device.target, series="A2").stream()
+    other = aclnn.Device(device.target).stream()
     assert aclnn.aclnnConvolutionBackward(memory, size, executor, other) == 161002
     assert str(aclnn.aclGetRecentErrMsg()).startswith("stream")
     assert aclnn.aclnnConvolutionBackward(memory, size, executor, device.stream()) == 0
