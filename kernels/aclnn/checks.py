@@ -69,7 +69,7 @@ def _check_mask(given: Arguments) -> None:
     mask = given.array("outputMask")
     if len(mask) != 3 or not all(isinstance(asked, bool | np.bool_) for asked in mask):
         raise AclnnError("three truth values are needed", argument="outputMask", got=shown(mask), limit=3)
-    if not isinstance(given.transposed, bool):
+    if not isinstance(given.transposed, bool | np.bool_):
         raise AclnnError("no truth value", argument="transposed", got=shown(given.transposed))
 
 

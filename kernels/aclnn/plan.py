@@ -126,6 +126,8 @@ def _intermediates(
         yield from _fractals(given, shape, size)
     if "gradWeight" in products and (converts or STORAGE[given.tensor("weight").dtype] != "fp32"):
         yield "gradWeight, sums", _weight_elements(shape, size) * 4
+    if "gradBias" in given.wanted and STORAGE[given.tensor("gradBias").dtype] != "fp32":
+        yield "gradBias, sums", shape.cout * 4
     if "gradInput" in products and STORAGE[given.tensor("input").dtype] != storage:
         yield "gradInput, before its cast", prod(given.tensor("input").shape) * size
 
