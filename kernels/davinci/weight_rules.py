@@ -36,8 +36,9 @@ def plan_weights(setting: Setting, given: Mapping[str, object]) -> WeightTiling:
     """
     s = setting.sides
     base: Fields = {
-        "rule": setting.rule, "rows": max(1, s.small_size[1]), "columns": max(1, s.small_size[2]), "batch": 1, "m_parts": 1,
-        "n_parts": 1, "flush": "image" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1,
+        "rule": setting.rule, "rows": max(1, s.small_size[1]), "columns": max(1, s.small_size[2]),
+        "batch": 1, "m_parts": 1, "n_parts": 1,
+        "flush": "image" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1,
         **{"legacy": _legacy, "v2": _v2, "v2_950": _v2_950}[setting.rule](setting),
     }  # fmt: skip
     base |= given
