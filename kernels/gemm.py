@@ -81,18 +81,21 @@ def gemm(
         remedy = "give it, or ask for numerics=False"
         raise OperandError("an operand is missing", argument=missing[0], remedy=remedy)
     computed = chosen_dtype(chip, dtype, arrays)
-    operand = stored_in(computed)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
+    sizes = (m, n, k, bool(trans_a), bool(trans_b), stored_in(computed))
     if chip.family == "davinci":
-        sizes = (m, n, k, bool(trans_a), bool(trans_b))
-        return _on_cubes(
-            Matrices(*sizes, operand, computed, chip, len(machine.cores)), machine, arrays, tiling, adds
-        )
-    problem = Problem(m, n, k, bool(trans_a), bool(trans_b), operand, chip, len(machine.cores), adds)
-    chosen = plan_gemm(problem, tiling or {})
+        return _on_cubes(Matrices(*sizes, computed, chip, len(machine.cores)), machine, arrays, tiling, adds)
+    return _on_dsp(Problem(*sizes, chip, len(machine.cores), adds), machine, arrays, tiling)
+
+
+def _on_dsp(
+    problem: Problem, machine: Machine, arrays: Mapping[str, Array], given: Mapping[str, object] | None
+) -> Run:
+    """The product on the DSP family."""
+    chosen = plan_gemm(problem, given or {})
     problem = problem.other_way() if chosen.swap else problem
     tensors = _allocate(problem, chosen, machine)
-    if numerics:
+    if machine.numerics:
         require_host_memory(_host_bytes(tensors))
         _put_operands(problem, tensors, arrays)
     tensors.a.constant = tensors.b.constant = True
