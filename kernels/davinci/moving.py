@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from kernels.davinci.space import Rings
 from kernels.davinci.tiles import Positions
 from simulator.cube import Fixpipe, Move
-from simulator.instructions import Coords, Instruction
+from simulator.instructions import Coords, Cost, Instruction
 from simulator.kernel import Core
 from simulator.memory.memories import View
+from targets.schema import Target
 
 
 class StraightLoad(Move):
@@ -23,6 +24,14 @@ class StraightLoad(Move):
     def __init__(self, dst: View, src: View, *, coords: Coords) -> None:
         """Move src to dst."""
         super().__init__(dst, src, coords=coords, name="load_weights")
+
+    def signature(self) -> Hashable:
+        """As a move, under its own name."""
+        return ("straight", super().signature())
+
+    def cost(self, target: Target) -> Cost:
+        """A move of an unrolled run of K steps: its addresses are as cheap as those of any load to L0."""
+        return super().cost(target)._replace(issue_cycles=target.issue.load2d_cycles or 0)
 
     def execute(self) -> None:
         """Rows of fractals become columns of the operand."""
