@@ -43,7 +43,7 @@ OPERATORS = {
     "gemm": Operator(
         "gemm",
         "a matrix product",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"

@@ -97,7 +97,7 @@ class _Launches:
             part.grads,
             {},
             rate=part.rate,
-            include_layout=plan.converts,
+            include_layout=plan.converts and part.grads != ("db",),
             absent="zeros",
             unrounded=self._unrounded(part),
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernels.davinci.bias import ELEMENTS, ReduceSum
+from kernels.davinci.conversions import Conversions
 from kernels.davinci.grid import Grid
 from kernels.davinci.image import ConvImage, ImageTensors
 from kernels.davinci.image_rules import Setting, plan_image
@@ -41,7 +42,7 @@ class Backward:
     tilings: dict[str, Tiling]
     operands: Operands
     rate: str
-    include_layout: bool = False
+    conversions: Conversions | None = None
     absent: Absent = "skipped"
     unrounded: frozenset[str] = frozenset()
 
@@ -68,7 +69,8 @@ class Backward:
             grads: which gradients.
             given: fields of the tilings to keep, those of dw and db with their prefixes.
             rate: what the cube computes in, where it is not the stored type ("hf32").
-            include_layout: launch the conversions between plain tensors and the device's layouts too.
+            include_layout: launch the conversions between plain tensors and the device's layouts too, on chips whose
+                kernels do not take plain tensors.
             absent: products of the padding are "skipped", or made with "zeros" as on the chip: 0 x NaN is NaN.
             unrounded: which of dw and db stay in fp32, as they are summed.
 
@@ -78,7 +80,7 @@ class Backward:
         """
         fields = split_tiling(given, grads)
         operands = Operands(shape, operand, machine)
-        made = cls(shape, operand, machine, grads, {}, operands, rate or operand.name, include_layout)
+        made = cls(shape, operand, machine, grads, {}, operands, rate or operand.name)
         made.absent, made.unrounded = absent, unrounded
         if "dx" in grads:
             made.tilings["dx"] = plan_image(made.setting, made.way, fields["dx"])
@@ -97,6 +99,9 @@ class Backward:
             operands.image("dy")
             operands.bias(made._sums("db"), sums())
             operands.bias("db")
+        if include_layout and made.setting.rule != "v2_950":
+            names = tuple(n for n in ("dy", "x", "w", "dx", "dw") if n in operands.held)
+            made.conversions = Conversions(operands, names)
         return made
 
     @property
@@ -135,6 +140,11 @@ class Backward:
 
     def put(self, arrays: Mapping[str, Array]) -> None:
         """Place the channel-first operands."""
+        if self.conversions is not None:
+            for name in ("dy", "x", "w"):
+                if name in self.operands.held:
+                    self.conversions.put(name, arrays[name])
+            return
         for name in ("dy", "x"):
             if name in self.operands.held:
                 self.operands.put_image(name, arrays[name])
@@ -145,10 +155,14 @@ class Backward:
         """Launch what the gradients need: dx, then dw, then db."""
         for name in ("dy", "x", "w"):
             if name in self.operands.held:
+                if self.conversions is not None:
+                    self.conversions.bring(name)
                 self.operands.held[name].constant = True
         for grad in PREFIXES:
             if grad in self.tilings:
                 getattr(self, f"_run_{grad}")()
+                if self.conversions is not None and grad != "db":
+                    self.conversions.return_(grad)
 
     def _run_dx(self) -> None:
         held, tiling, target = self.operands.held, self.tilings["dx"], self.machine.target
@@ -195,6 +209,9 @@ class Backward:
     def take(self) -> dict[str, Array]:
         """The gradients, channel first."""
         found: dict[str, Array] = {}
+        if self.conversions is not None:
+            found = {grad: self.conversions.take(grad) for grad in ("dx", "dw") if grad in self.tilings}
+            return {**found, "db": self.operands.take_bias("db")} if "db" in self.tilings else found
         if "dx" in self.tilings:
             found["dx"] = self.operands.take_image("dx")
         if "dw" in self.tilings:

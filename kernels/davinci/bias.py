@@ -22,12 +22,12 @@ ELEMENTS = 16384
 
 
 class Strip(NamedTuple):
-    """Positions [first, first + count) of one plane of one image."""
+    """Positions [first, first + length) of one plane of one image."""
 
     n: int
     d: int
     first: int
-    count: int
+    length: int
 
 
 class Column(NamedTuple):
@@ -65,12 +65,12 @@ class ReduceSum:
 
     def core_class(self, rank: int, count: int) -> Hashable | None:
         """Cores with strips of the same lengths."""
-        return tuple(tuple(s.count for s in c.strips) for c in self.columns(rank, count)) or None
+        return tuple(tuple(s.length for s in c.strips) for c in self.columns(rank, count)) or None
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
         """(c, n, d, p) of each strip, and of each block."""
         columns = self.columns(rank, count)
-        whole = [(c.block, -1, -1, -1) for c in columns]
+        whole: list[tuple[int, ...]] = [(c.block, -1, -1, -1) for c in columns]
         return whole + [(c.block, s.n, s.d, s.first) for c in columns for s in c.strips]
 
     def setup(self, space: Space) -> None:
@@ -85,7 +85,12 @@ class ReduceSum:
         """Blocks outside, strips inside."""
         stages = _Stages(self, core)
         loops = (
-            Loop(lambda _: self.columns(core.rank, core.count), enter=stages.begin, store=stages.add_up, ahead=0),
+            Loop(
+                lambda _: self.columns(core.rank, core.count),
+                enter=stages.begin,
+                store=stages.add_up,
+                ahead=0,
+            ),
             Loop(lambda up: up.tile.strips if up else (), load=stages.load),
         )
         yield from walk(loops, stages.add)
@@ -112,7 +117,7 @@ class _Stages:
         """Positions of dy."""
         column, strip, dy = _column(step), step.tile, self.kernel.dy
         n, d, blocks, h, w, c0 = dy.shape
-        start, size = (strip.n, strip.d, column.block, strip.first, 0), (1, 1, 1, strip.count, c0)
+        start, size = (strip.n, strip.d, column.block, strip.first, 0), (1, 1, 1, strip.length, c0)
         local = self.core.rings["strip"][step.ordinal].dense(size)
         place = dy.box(start, size, frame=(n, d, blocks, h * w, c0))
         yield Move(local, place, coords=self._coords(step), name="load_dy")
@@ -120,7 +125,7 @@ class _Stages:
     def add(self, step: Step) -> Iterator[Instruction]:
         """Their sum, onto the total."""
         assert step.up is not None  # noqa: S101  # the loops lie in each other
-        given = self.core.rings["strip"][step.ordinal].dense((step.tile.count, self.c0))
+        given = self.core.rings["strip"][step.ordinal].dense((step.tile.length, self.c0))
         part = self.core.rings["part"][step.ordinal].dense((self.c0,))
         total = self.core.rings["total"][step.up.ordinal].dense((self.c0,))
         yield Vector("sum_rows", part, given, coords=self._coords(step))

@@ -30,7 +30,9 @@ def fits_l0(target: Target, sizes: Mapping[str, int], item_bytes: int, l0c: int)
 
 def fits_l1(target: Target, buffers: Iterable[tuple[int, int]]) -> bool:
     """Whether buffers, as (bytes, how many), have room in L1."""
-    return sum(count * _aligned(target, "l1", size) for size, count in buffers) <= target.memory["l1"].size_bytes
+    return (
+        sum(count * _aligned(target, "l1", size) for size, count in buffers) <= target.memory["l1"].size_bytes
+    )
 
 
 def _aligned(target: Target, memory: str, size: int) -> int:

@@ -153,7 +153,7 @@ class GivenTilesDx:
         """The L0 tiles of an L1 tile, channels outside."""
         task: Task = _above(step).tile
         columns = pieces(task.blocks, self.tiles.n0 // FRACTAL)
-        rows = pieces(task.tile.count, self.tiles.m0)
+        rows = pieces(task.tile.length, self.tiles.m0)
         return [
             Piece(Positions(task.tile.first + first, count, task.tile.width, False), block, blocks)
             for block, blocks in columns
@@ -236,7 +236,7 @@ class _Stages:
         piece, task, dx = step.tile, _above(step.up).tile, self.kernel.dx
         n, d, blocks, height, width, c0 = dx.shape
         start = (task.n, 0, task.block + piece.block, piece.tile.first, 0)
-        size = (1, 1, piece.blocks, piece.tile.count, c0)
+        size = (1, 1, piece.blocks, piece.tile.length, c0)
         place = dx.box(start, size, frame=(n, d, blocks, height * width, c0))
         out = image_out(piece.tile, piece.blocks, piece.blocks * c0, c0)
         coords = (*task.origin, piece.block, piece.tile.first - task.tile.first, -1)
@@ -252,7 +252,7 @@ class _Stages:
 
     def _a(self, step: Step) -> View:
         piece: Piece = _above(_above(step.up).up).tile
-        return self.core.rings["a"][step.ordinal].dense((piece.tile.count, step.tile[1] * self.c0))
+        return self.core.rings["a"][step.ordinal].dense((piece.tile.length, step.tile[1] * self.c0))
 
     def _b(self, step: Step, steps: int, first: int) -> View:
         piece: Piece = _above(_above(step.up).up).tile
@@ -261,7 +261,7 @@ class _Stages:
 
     def _sums(self, step: Step) -> View:
         piece: Piece = step.tile
-        return self.core.rings["sums"][step.ordinal].dense((piece.tile.count, piece.blocks * self.c0))
+        return self.core.rings["sums"][step.ordinal].dense((piece.tile.length, piece.blocks * self.c0))
 
     def _coords(self, step: Step) -> tuple[int, ...]:
         """Of an L1 tile of K: image, channels and positions of both levels, first block of K."""

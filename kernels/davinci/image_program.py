@@ -81,13 +81,13 @@ class ImageProgram:
         if not box.empty:
             plane = task.g * self.grid.source.blocks + chunk.block
             start = (task.n, chunk.plane, plane, box.row, box.column, 0)
-            size = (1, 1, chunk.blocks, box.rows, box.columns, self.grid.sides.c0)
-            local = self.core.rings["image"][step.ordinal].dense(size)
-            yield Move(local, source.box(start, size), coords=coords, name="load_image")
+            extent = (1, 1, chunk.blocks, box.rows, box.columns, self.grid.sides.c0)
+            local = self.core.rings["image"][step.ordinal].dense(extent)
+            yield Move(local, source.box(start, extent), coords=coords, name="load_image")
         if not self.straight:
-            start, size, frame = self._weights_box(task, chunk)
+            first, size, frame = self._weights_box(task, chunk)
             local = self.core.rings["weights"][step.ordinal].dense(size)
-            place = self.kernel.tensors.weights.box(start, size, frame=frame)
+            place = self.kernel.tensors.weights.box(first, size, frame=frame)
             yield Move(local, place, coords=coords, name="load_weights")
 
     def _weights_box(
@@ -141,9 +141,7 @@ class ImageProgram:
         out = self._step_weights(step, task, steps)
         return Load2d(out, source, axes=(0, 2, 1), coords=self._coords(task, _inside(step)[1]))
 
-    def _straight_weights(
-        self, step: Step, task: Task, chunk: Chunk, part: Part
-    ) -> Iterator[Instruction]:
+    def _straight_weights(self, step: Step, task: Task, chunk: Chunk, part: Part) -> Iterator[Instruction]:
         """From main memory to L0B, which only weights in the order of their use allow."""
         at = 0
         for block, tap, taps in within_blocks(part, chunk.taps):
@@ -209,7 +207,7 @@ class ImageProgram:
         task, grid, target = step.tile, self.grid, self.kernel.tensors.target
         n, d, blocks, h, w, c0 = target.shape
         start = (task.n, task.plane, task.g * grid.target.blocks + task.block, task.tile.first, 0)
-        size = (1, 1, task.blocks, task.tile.count, c0)
+        size = (1, 1, task.blocks, task.tile.length, c0)
         place = target.box(start, size, frame=(n, d, blocks, h * w, c0))
         sums, coords = self._sums(task, step.ordinal), self._coords(task)
         out = image_out(task.tile, task.blocks, grid.channels(task.blocks), c0)

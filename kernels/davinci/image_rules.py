@@ -127,7 +127,8 @@ def _legacy(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:
     whole = ceil_to(height * width, FRACTAL) // FRACTAL
     n = largest_divisor(wide, MOST_M if whole > MOST_M else min(MOST_M, setting.sums // whole))
     m = whole if whole <= MOST_M else min(MOST_M, setting.sums // n)
-    straight = f"{setting.target.main_memory}->l0b" in setting.target.path
+    path = f"{setting.target.main_memory}->l0b" in setting.target.path
+    straight = path and whole <= MOST_M  # else the tiles of an image share weights in L1
     ways: Fields = {"split": "axes", "weights": "l0b" if straight else "l1"}
     return {"walk": "flat", "m": m * FRACTAL, "n": n * FRACTAL, "k": LEGACY_K * c0, **ways}
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from kernels.davinci.space import Rings
 from kernels.davinci.tiles import Positions
 from simulator.cube import Fixpipe, Move
-from simulator.instructions import Coords, Instruction
+from simulator.instructions import Coords, Cost, Instruction
 from simulator.kernel import Core
 from simulator.memory.memories import View
+from targets.schema import Target
 
 
 class StraightLoad(Move):
@@ -21,6 +24,14 @@ class StraightLoad(Move):
     def __init__(self, dst: View, src: View, *, coords: Coords) -> None:
         """Move src to dst."""
         super().__init__(dst, src, coords=coords, name="load_weights")
+
+    def signature(self) -> Hashable:
+        """As a move, under its own name."""
+        return ("straight", super().signature())
+
+    def cost(self, target: Target) -> Cost:
+        """A move of an unrolled run of K steps: its addresses are as cheap as those of any load to L0."""
+        return super().cost(target)._replace(issue_cycles=target.issue.load2d_cycles or 0)
 
     def execute(self) -> None:
         """Rows of fractals become columns of the operand."""
@@ -39,7 +50,7 @@ class AddingMove(Move):
 
     def execute(self) -> None:
         """Add element by element, in the type of both."""
-        self.dst.put(self.dst.array() + self.src.array().reshape(self.dst.shape))
+        self.dst.put(np.add(self.dst.array(), self.src.array().reshape(self.dst.shape)))
 
 
 class Out(NamedTuple):
@@ -49,7 +60,7 @@ class Out(NamedTuple):
     part: tuple[slice, ...]
     axes: tuple[int, ...]
     layout: Literal["nd", "nz", "nc1hwc0", "split"]
-    count: int = 1
+    instructions: int = 1
 
 
 def store(
@@ -58,13 +69,13 @@ def store(
     """Sums to their place in main memory: by the write-out unit, or by way of UB where the chip has no other."""
     if not rings.through_ub:
         yield Fixpipe(
-            place, sums, layout=out.layout, atomic=atomic, count=out.count,
+            place, sums, layout=out.layout, atomic=atomic, count=out.instructions,
             form=out.form, part=out.part, axes=out.axes, coords=coords,
         )  # fmt: skip
         return
     local = core.rings["out"][0].dense(place.shape)
     yield Fixpipe(
-        local, sums, layout=out.layout, count=out.count,
+        local, sums, layout=out.layout, count=out.instructions,
         form=out.form, part=out.part, axes=out.axes, coords=coords,
     )  # fmt: skip
     if atomic:
@@ -78,7 +89,7 @@ def image_out(tile: Positions, blocks: int, across: int, c0: int) -> Out:
     top, bottom = tile.rows
     low, high = tile.columns
     rows = bottom - top + 1 if tile.padded else 1
-    wide, there = (tile.executed // rows, high - low + 1) if tile.padded else (tile.count, tile.count)
+    wide, there = (tile.executed // rows, high - low + 1) if tile.padded else (tile.length, tile.length)
     return Out(
         (rows, wide, across // c0, c0),
         (slice(None), slice(there), slice(blocks), slice(None)),

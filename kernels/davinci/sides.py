@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import Literal
@@ -60,7 +61,7 @@ class Sides:
         groups are zeros that the cube multiplies.
         """
         s = shape.as_3d()
-        outer, inner = ((s.size, s.out) if s.transposed else (s.out, s.size))
+        outer, inner = (s.size, s.out) if s.transposed else (s.out, s.size)
         channels = (s.cin, s.cout) if s.transposed else (s.cout, s.cin)
         cs, cl = (c // s.groups for c in channels)
         merged = max(1, min(s.groups, FRACTAL // max(1, cs, cl)))
@@ -102,8 +103,8 @@ class Sides:
         rows = zip(
             self.small_size, self.large_size, self.kernel, self.stride, self.dilation, self.low, strict=True
         )
-        d, h, w = (make(*row) for row in rows)
-        return d, h, w
+        depth, height, width = [make(*row) for row in rows]
+        return depth, height, width
 
     @property
     def empty(self) -> bool:
@@ -112,6 +113,6 @@ class Sides:
         return prod(sizes) == 0
 
 
-def _three(values: object) -> tuple[int, int, int]:
-    d, h, w = values  # type: ignore[misc]  # three axes, as as_3d makes them
-    return d, h, w
+def _three(values: Sequence[int]) -> tuple[int, int, int]:
+    """Three axes, as as_3d makes them."""
+    return values[0], values[1], values[2]

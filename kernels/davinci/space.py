@@ -35,7 +35,9 @@ class Rings:
             CapacityError: a tile is too large for them.
         """
         for name, memory, field in (("a", "l0a", "m or k"), ("b", "l0b", "n or k")):
-            space.ring(name, memory, sizes[name], self.operand, depth=2, remedy=f"lower {field} of the tiling")
+            space.ring(
+                name, memory, sizes[name], self.operand, depth=2, remedy=f"lower {field} of the tiling"
+            )
         less = "lower m or n of the tiling"
         space.ring("sums", "l0c", sizes["sums"], dtype("fp32"), depth=l0c, remedy=less)
         if self.through_ub:

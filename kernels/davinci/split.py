@@ -45,9 +45,7 @@ def _divisions(sizes: tuple[int, ...], cores: int) -> list[tuple[int, ...]]:
     if not sizes:
         return [()]
     options = sorted({used(sizes[0], count) or 1 for count in range(1, cores + 1)})
-    return [
-        (part, *rest) for part in options for rest in _divisions(sizes[1:], cores // part)
-    ]
+    return [(part, *rest) for part in options for rest in _divisions(sizes[1:], cores // part)]
 
 
 def largest_divisor(of: int, most: int) -> int:

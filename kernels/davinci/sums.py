@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, product
+from itertools import product
 from typing import NamedTuple
 
 from kernels.davinci.sides import FRACTAL, Sides
@@ -43,9 +43,9 @@ class Sum(NamedTuple):
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """Group, depth tap, first row, first pair, first image and plane."""
-        first = self.pieces[0]
-        return self.tile.g, self.tile.depth, self.tile.row, self.tile.unit, first.n, first.plane
+        """Group, depth tap, first row, first pair, first image, plane and position."""
+        tile, first = self.tile, self.pieces[0]
+        return tile.g, tile.depth, tile.row, tile.unit, first.n, first.plane, first.tile.first
 
     def key(self) -> tuple[object, ...]:
         """Equal for sums of equal timing."""
@@ -85,7 +85,7 @@ class WeightGrid:
         return [Piece(n, d, tile) for n, d, tile in product(range(self.sides.n), range(depth), cut)]
 
     def sums(self, rank: int) -> list[Sum]:
-        """What a core does: its pieces of its tiles, image by image or tile by tile."""
+        """What a core does: its pieces of its tiles, chunk by chunk or tile by tile."""
         t = self.tiling
         if rank >= t.batch * t.m_parts * t.n_parts:
             return []
@@ -97,7 +97,7 @@ class WeightGrid:
             for g, kd, unit, units in (self.columns[i] for i in share(len(self.columns), t.n_parts, n))
             for r in share(len(self.rows), t.m_parts, m)
         ]
-        runs = [list(run) for _, run in groupby(mine, key=lambda p: p[:2])] if t.flush == "image" else [mine]
+        runs = [[piece] for piece in mine] if t.flush == "chunk" else [mine]
         found = [Sum(tile, self._read(tile, run)) for run in runs for tile in tiles]
         return [each for each in found if each.pieces]
 

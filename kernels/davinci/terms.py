@@ -57,7 +57,7 @@ class Multiply(Mmad):
         made = masked_product(self._operand(0), self._operand(1), has_a, has_b)
         out = self.writes[0]
         with np.errstate(over="ignore", invalid="ignore"):
-            out.put(out.array() + made.reshape(out.shape) if self.accumulate else made)
+            out.put(np.add(out.array(), made.reshape(out.shape)) if self.accumulate else made)
 
 
 def masked_product(a: Array, b: Array, has_a: Mask, has_b: Mask) -> NDArray[np.float32]:

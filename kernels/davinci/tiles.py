@@ -23,17 +23,17 @@ def ceil_to(value: int, unit: int) -> int:
 
 
 class Positions(NamedTuple):
-    """Consecutive positions [first, first + count) of a plane that is `width` wide; `padded`: each row to fractals."""
+    """Consecutive positions [first, first + length) of a plane that is `width` wide; `padded`: each row to fractals."""
 
     first: int
-    count: int
+    length: int
     width: int
     padded: bool
 
     @property
     def rows(self) -> tuple[int, int]:
         """The first row and the last one."""
-        return self.first // self.width, (self.first + self.count - 1) // self.width
+        return self.first // self.width, (self.first + self.length - 1) // self.width
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -41,13 +41,13 @@ class Positions(NamedTuple):
         top, bottom = self.rows
         if top != bottom:
             return 0, self.width - 1
-        return self.first % self.width, (self.first + self.count - 1) % self.width
+        return self.first % self.width, (self.first + self.length - 1) % self.width
 
     @property
     def executed(self) -> int:
         """Rows of the product: the positions, or what they are with padded rows."""
         if not self.padded:
-            return self.count
+            return self.length
         top, bottom = self.rows
         low, high = self.columns
         return (bottom - top + 1) * ceil_to(high - low + 1, FRACTAL)
@@ -61,8 +61,7 @@ def tiles_of(height: int, width: int, m: int, rows: bool) -> tuple[Positions, ..
     wide = ceil_to(width, FRACTAL)
     if rows and m >= wide:
         return tuple(
-            Positions(first * width, count * width, width, True)
-            for first, count in pieces(height, m // wide)
+            Positions(first * width, count * width, width, True) for first, count in pieces(height, m // wide)
         )
     return tuple(
         Positions(row * width + first, count, width, rows)
@@ -124,7 +123,9 @@ def box_of(axes: Axes, tile: Positions, tap: int, taps: int) -> Box:
     _, height, width = axes
     first, last = tap // width.kernel, (tap + taps - 1) // width.kernel
     a, b = height.span(*tile.rows, first, last)
-    low, high = (tap % width.kernel, (tap + taps - 1) % width.kernel) if first == last else (0, width.kernel - 1)
+    low, high = (
+        (tap % width.kernel, (tap + taps - 1) % width.kernel) if first == last else (0, width.kernel - 1)
+    )
     if tile.rows[0] != tile.rows[1] and first != last:
         c, d = 0, width.sources
     else:

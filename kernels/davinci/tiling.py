@@ -57,7 +57,7 @@ class WeightTiling(Tiling):
         rows: rows of the strided side in an L1 chunk; a row that is too long is cut into `columns`.
         columns: positions of a row in an L1 chunk.
         batch, m_parts, n_parts: parts that the cores divide the chunks of positions, and both sides of dw, into.
-        flush: sums leave the core after each image, or when all of a tile is summed.
+        flush: sums leave the core after each chunk of positions, or when all of a tile is summed.
         l1_a, l1_b: buffers of the strided side and of the other in L1.
         l0c: buffers of sums.
     """
@@ -71,7 +71,7 @@ class WeightTiling(Tiling):
     batch: int = Field(ge=1)
     m_parts: int = Field(ge=1)
     n_parts: int = Field(ge=1)
-    flush: Literal["image", "tile"]
+    flush: Literal["chunk", "tile"]
     l1_a: int = Field(ge=1, le=2)
     l1_b: int = Field(ge=1, le=2)
     l0c: int = Field(ge=1, le=2)

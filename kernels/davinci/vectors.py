@@ -51,7 +51,7 @@ class MemSet(Flat):
     """Zeros in a tensor: one UB of them, written again and again."""
 
     name = "mem_set"
-    kind = "mem_set"
+    kind = "memset"
 
     def setup(self, space: Space) -> None:
         """One piece of zeros."""
@@ -77,6 +77,7 @@ class CastAll(Flat):
     """Every element of one tensor rounded to the type of another of the same size."""
 
     name = "cast"
+    kind = "cast"
 
     def __init__(self, target: Target, out: Buffer, source: Buffer) -> None:
         """Round `source` to `out`."""

@@ -2,7 +2,7 @@
 
 - `legacy`, 2-D on A2, A3 and the first generation: M of 8 fractals (or what there is), N of at most 16 that divides a
   core's share evenly (20 where M is at most 4); images and both sides are split so that the fullest core has the fewest
-  rounds; sums leave after each image.
+  rounds; sums leave after each chunk of positions.
 - `v2`, 3-D on A2 and A3: 128 x 128 x 128, sums double buffered, positions split over the cores.
 - `v2_950`: both sides divided evenly into pieces of at most 256, positions split over the cores that are left.
 
@@ -36,8 +36,9 @@ def plan_weights(setting: Setting, given: Mapping[str, object]) -> WeightTiling:
     """
     s = setting.sides
     base: Fields = {
-        "rule": setting.rule, "rows": max(1, s.small_size[1]), "columns": max(1, s.small_size[2]), "batch": 1, "m_parts": 1,
-        "n_parts": 1, "flush": "image" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1,
+        "rule": setting.rule, "rows": max(1, s.small_size[1]), "columns": max(1, s.small_size[2]),
+        "batch": 1, "m_parts": 1, "n_parts": 1,
+        "flush": "chunk" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1,
         **{"legacy": _legacy, "v2": _v2, "v2_950": _v2_950}[setting.rule](setting),
     }  # fmt: skip
     base |= given
@@ -68,7 +69,8 @@ def _legacy(setting: Setting) -> Fields:
     m = min(LEGACY_M, wide)
     copies = s.groups * s.kernel[0]
     _, n_parts = least_rounds((max(1, s.n), long * copies), setting.cores)
-    share = ceil(long * copies / n_parts) if copies == 1 else long
+    units = s.large.blocks * s.plane_taps
+    share = ceil(ceil(units / n_parts) * s.c0 / FRACTAL) if copies == 1 else long
     n = largest_divisor(share, LONG_N if m <= NARROW_M else LEGACY_N)
     least = LEGACY_N // 2
     n = n if n >= least or share <= least else min(LEGACY_N, ceil(share / ceil(share / LEGACY_N)))

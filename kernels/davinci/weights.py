@@ -1,6 +1,6 @@
 """The gradient of the weights: dy^T x im2col(x), a tile of dw at a time, summed over positions.
 
-    for each tile of dw, and each image or all of them:    (strided channels x (channels, taps), sums in L0C)
+    for each tile of dw, and each chunk or all of them:    (strided channels x (channels, taps), sums in L0C)
         for each chunk of positions:                       (rows of both images: GM to L1)
             for each step of positions:                    (load2d turns dy to L0A; load3d: im2col to L0B)
                 sums += dy^T [m, k] x columns [k, n]
@@ -40,7 +40,7 @@ class ConvWeights:
 
     name = "conv_dw"
     kind = "conv"
-    axes: tuple[str, ...] = ("g", "kd", "m", "c", "n", "d", "p")
+    axes: tuple[str, ...] = ("g", "kd", "m", "c", "n", "d", "p", "chunk")
     absent: Absent = "skipped"
 
     def __init__(
@@ -66,7 +66,7 @@ class ConvWeights:
         return tuple(each.key() for each in self.sums(rank)) or None
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:  # noqa: ARG002  # as the machine calls it
-        """(g, kd, m, c, n, d) of a core's sums."""
+        """(g, kd, m, c, n, d, p) of a core's sums."""
         return [each.origin for each in self.sums(rank)]
 
     def setup(self, space: Space) -> None:

@@ -54,7 +54,7 @@ class WeightsProgram:
         """(first, number) of the positions of each step of a piece."""
         assert up is not None  # noqa: S101  # the loops lie in each other
         piece: Piece = up.tile
-        return pieces(piece.tile.count, self.grid.tiling.k)
+        return pieces(piece.tile.length, self.grid.tiling.k)
 
     def _coords(self, each: Sum, piece: Piece | None = None) -> tuple[int, ...]:
         return (*each.origin, -1 if piece is None else piece.tile.first)
@@ -75,7 +75,7 @@ class WeightsProgram:
         n, d, c, h, w, c0 = source.shape
         block = each.tile.g * self.grid.sides.small.blocks + each.tile.row
         start = (piece.n, piece.plane, block, piece.tile.first, 0)
-        size = (1, 1, each.tile.rows, piece.tile.count, c0)
+        size = (1, 1, each.tile.rows, piece.tile.length, c0)
         place = source.box(start, size, frame=(n, d, c, h * w, c0))
         local = self.core.rings["small"][step.ordinal].dense(size)
         return Move(local, place, coords=self._coords(each, piece), name="load_small")
@@ -101,7 +101,7 @@ class WeightsProgram:
         assert up is not None  # noqa: S101  # the loops lie in each other
         each, piece, (first, count) = _sum(up.up), up.tile, step.tile
         tile, coords = each.tile, self._coords(each, piece)
-        whole = (tile.rows, piece.tile.count, self.c0)
+        whole = (tile.rows, piece.tile.length, self.c0)
         ring = self.core.rings["small"][up.ordinal]
         source = ring.box((0, first, 0), (tile.rows, count, self.c0), frame=whole)
         yield Load2d(self._left(step, tile, count), source, transpose=True, axes=(0, 2, 1), coords=coords)
@@ -153,9 +153,9 @@ class WeightsProgram:
     def _terms(self, tile: Tile, piece: Piece, part: Positions) -> tuple[Mask, Mask]:
         """All of dy is there; of the columns what is in the image. Products between merged groups are never used."""
         window, box = self._window(tile, piece, part), self.grid.box(tile, piece)
-        there = places(window, part.count, (box.rows, box.columns))[1]
+        there = places(window, part.length, (box.rows, box.columns))[1]
         units = [(window.unit + unit) % len(window.taps) for unit in range(tile.units)]
-        left = np.ones((self.grid.channels(tile), part.count), bool)
+        left = np.ones((self.grid.channels(tile), part.length), bool)
         return left, np.repeat(there[:, units], self.c0, axis=1)
 
     # -- out -------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def instructions_of(axes: Axes, tile: Positions, chunk: Chunk, steps: int) -> in
     if any(_far(axis.kernel, axis.tap, axis.start) for axis in (height, width)):
         count *= min(steps, chunk.taps)
     if max(height.step, width.step) > MOST_STRIDE:
-        count *= tile.count
+        count *= tile.length
     return count
 
 

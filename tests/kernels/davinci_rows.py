@@ -92,7 +92,7 @@ def rows_of(table: str, most_macs: float) -> tuple[Case, ...]:
         shape = case.shape
         if table in ("networks", "conv3d", "torch_npu_cases"):
             shape = smaller(shape, n=min(1, shape.n))
-        if "deform" in case.op or case.dtype == "fp64" and table == "bugs_open":
+        if "deform" in case.op or (case.dtype == "fp64" and table == "bugs_open"):
             continue
         if shape.useful_macs < most_macs:
             found.append(Case(case.id, table, case.op, case.dtype, shape, case.out, case.pads, case.note))

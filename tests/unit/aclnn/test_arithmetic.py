@@ -108,8 +108,26 @@ def test_padding_is_multiplied(target: str) -> None:
 def test_what_the_product_launches(target: str) -> None:
     """The weights' gradient is added up onto zeros, in fp32, and then rounded; so is that of the bias."""
     done = run(aclnn.Device(target, cores=2), arguments(PLAIN, operands(PLAIN)))
-    names = [launch.name for launch in done.launches if "transdata" not in launch.name]
-    assert names == ["conv_dx", "mem_set", "conv_dw", "cast", "mem_set", "reduce_sum", "cast"]
+    names = [launch.name for launch in done.launches]
+    products = [name for name in names if name != "trans_data"]
+    assert [name for name in products if name != "mem_set"] == [
+        "conv_dx",
+        "conv_dw",
+        "cast",
+        "reduce_sum",
+        "cast",
+    ]
+    assert products[products.index("conv_dw") - 1] == "mem_set"
+    # dy, x and w to the device's layouts, dx and dw back; 950 reads and writes plain tensors
+    assert names.count("trans_data") == (0 if target.startswith("ascend950") else 5)
+
+
+@pytest.mark.parametrize("target", [*FIRST, *SPLIT])
+def test_the_bias_gradient_alone_needs_no_layout(target: str) -> None:
+    """It is summed from gradOutput as it lies."""
+    given = arguments(PLAIN, operands(PLAIN), (False, False, True))
+    names = [launch.name for launch in run(aclnn.Device(target, cores=2), given).launches]
+    assert names == ["mem_set", "reduce_sum", "cast"]
 
 
 def test_casts_are_launches() -> None:
