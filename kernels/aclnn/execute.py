@@ -13,7 +13,7 @@ import numpy as np
 from kernels.aclnn.objects import STORAGE, aclTensor
 from kernels.aclnn.plan import GRADIENTS, OPERANDS, Plan
 from kernels.aclnn.products import FLOAT
-from kernels.conv_backward import NEEDS
+from kernels.conv_backward import NEEDS, require_ddr
 from kernels.davinci.backward import Backward
 from kernels.davinci.vectors import CastAll
 from kernels.host_memory import require_host_memory
@@ -52,8 +52,10 @@ def execute(plan: Plan) -> Run:
         CapacityError: a memory is too small.
     """
     machine = Machine(plan.device.target, plan.device.cores, numerics=plan.numerics)
-    call = _Launches(plan, machine)
-    for part in parts_of(plan):
+    call, parts = _Launches(plan, machine), parts_of(plan)
+    for part in parts:  # before a tiling is chosen for what cannot be
+        require_ddr(plan.shape, plan.device.target, part.storage, part.grads)
+    for part in parts:
         call.run(part)
     if plan.numerics:
         call.write()

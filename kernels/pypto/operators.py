@@ -103,7 +103,7 @@ def planned(given: Arguments, held: Settings) -> Plan:
         TilingError: tile sizes are not set, or break a formula.
     """
     target = held.target or resolved_target(DEFAULT_DEVICE)
-    if series_of(target.name) not in SERIES:
+    if (held.series or series_of(target.name)) not in SERIES:
         raise OperandError(
             "the device does not have this operator",
             argument="device",

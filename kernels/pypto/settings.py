@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kernels.aclnn.products import series_of
 from kernels.errors import TilingError
 from kernels.placement import chosen_cores, resolved_target
 from kernels.pypto.pypto_impl import ConvBpTileL0Info, ConvBpTileL1Info
@@ -25,6 +26,7 @@ class Settings:
 
     target: Target | None = None
     cores: int | Sequence[int] | None = None
+    series: str = ""
     l1: ConvBpTileL1Info | None = None
     l0: ConvBpTileL0Info | None = None
     vector: tuple[int, ...] | None = None
@@ -38,8 +40,12 @@ def settings() -> Settings:
     return _settings.get() or Settings()
 
 
-def set_device(target: str | Path | Target, cores: int | Sequence[int] | None = None) -> None:
+def set_device(
+    target: str | Path | Target, cores: int | Sequence[int] | None = None, *, series: str | None = None
+) -> None:
     """Run the calls that follow on a target, on all groups of its cores or on those given.
+
+    The vendor's series ("A2", "A3") is told by the target's name unless it is given (for targets of one's own).
 
     Raises:
         TargetError: there is no such target.
@@ -47,7 +53,8 @@ def set_device(target: str | Path | Target, cores: int | Sequence[int] | None = 
     """
     found = resolved_target(target)
     chosen_cores(found, cores)
-    _settings.set(replace(settings(), target=found, cores=cores))
+    known = series_of(found.name) if series is None else series
+    _settings.set(replace(settings(), target=found, cores=cores, series=known))
 
 
 def set_convbp_input_tile_shapes(tile_l1: ConvBpTileL1Info, tile_l0: ConvBpTileL0Info) -> None:

@@ -63,6 +63,16 @@ def arguments(
     }
 
 
+def timed(given: dict[str, Any]) -> dict[str, Any]:
+    """The same call without data."""
+    return {
+        name: aclnn.aclCreateTensor(value.shape, value.dtype, format=value.format)
+        if isinstance(value, aclnn.aclTensor)
+        else value
+        for name, value in given.items()
+    }
+
+
 def run(device: aclnn.Device, given: dict[str, Any], stream: aclnn.Stream | None = None) -> Run:
     """Both calls, which must succeed."""
     size, executor = aclnn.Out[int](), aclnn.Out[aclnn.aclOpExecutor]()

@@ -9,7 +9,7 @@ from kernels import aclnn
 from kernels.reference.references import conv_backward_reference
 from kernels.shape.shapes import ConvShape
 from tests.unit.aclnn.call import call
-from tests.unit.aclnn.running import PLAIN, RESULTS, TRANSPOSED, arguments, operands, run
+from tests.unit.aclnn.running import PLAIN, RESULTS, TRANSPOSED, arguments, operands, run, timed
 
 TARGETS = ("ascend910a", "ascend310p3", "ascend910b1", "ascend910_9391", "ascend950pr")
 FIRST = TARGETS[:2]
@@ -86,16 +86,24 @@ def test_timing_only_costs_the_same(device: aclnn.Device) -> None:
     """Tensors without data are timed: the same cycles, no results."""
     arrays = operands(PLAIN)
     given = arguments(PLAIN, arrays)
-    timed = {
-        name: aclnn.aclCreateTensor(value.shape, value.dtype, format=value.format)
-        if isinstance(value, aclnn.aclTensor)
-        else value
-        for name, value in given.items()
-    }
-    with_values, without = run(device, given), run(device, timed)
+    with_values, without = run(device, given), run(device, timed(given))
     assert without.cycles == with_values.cycles
     assert without.outputs == {}
     assert without.trace.hash() == with_values.trace.hash()
+
+
+def test_tensors_that_the_chip_cannot_hold(device: aclnn.Device) -> None:
+    """What does not fit main memory is an inner error, told before anything is planned at length; no run is left."""
+    small = ConvShape(n=1, cin=64, size=(16, 16), cout=64, kernel=(1, 1))
+    given = timed(arguments(small, operands(small)))
+    large = (1 << 20, 64, 256, 256)
+    for name in ("gradOutput", "input", "gradInput"):
+        given[name] = aclnn.aclCreateTensor(large, given[name].dtype, format=given[name].format)
+    stream = device.stream()
+    with pytest.raises(aclnn.AclnnError, match="does not fit") as caught:
+        run(device, given, stream)
+    assert caught.value.code == 561103
+    assert stream.runs == []
 
 
 def test_a_stream_keeps_its_runs(device: aclnn.Device) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kernels import pypto
 from kernels.errors import OperandError
+from targets.loader import load_target
 from tests.unit.pypto.call import Call, tiles
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,6 +57,17 @@ def test_devices_with_the_operator(target: str) -> None:
     out = Call().run()
     assert out.run is not None
     assert (out.run.target.name, out.run.cores) == (target, 2)
+
+
+def test_a_target_of_ones_own() -> None:
+    """A target by another name is of the series that is given."""
+    tiles()
+    own = load_target("ascend910b1").model_copy(update={"name": "mine"})
+    pypto.set_device(own)
+    with pytest.raises(OperandError, match="mine"):
+        Call().run()
+    pypto.set_device(own, series="A2")
+    assert Call().run().run is not None
 
 
 @pytest.mark.parametrize(
