@@ -91,7 +91,7 @@ class Backward:
             operands.image("dy")
             operands.bias("db")
             operands.bias(made._sums("db"), sums())
-        if include_layout and made.setting.rule != "v2_950":
+        if include_layout and made.setting.converts:
             names = tuple(n for n in ("dy", "x", "w", "dx", "dw") if n in operands.held)
             made.conversions = Conversions(operands, names)
         return made

@@ -60,6 +60,14 @@ class Setting:
         return "v2" if self.ndim > 2 and self.split else "legacy"  # 2-D has operators of its own
 
     @property
+    def converts(self) -> bool:
+        """Whether the kernels take tensors in layouts of the cube only.
+
+        Ascend 950 takes plain 2-D tensors; the published 3-D calls list conversions there too.
+        """
+        return self.rule != "v2_950" or self.ndim > 2  # noqa: PLR2004  # 3-D
+
+    @property
     def split(self) -> bool:
         """Whether cubes write to main memory themselves."""
         return f"l0c->{self.target.main_memory}" in self.target.path
@@ -96,7 +104,21 @@ def plan_image(
     if setting.sides.empty:
         return checked(ImageTiling, base, prefix)
     fields = first_that_fits(_lowered(setting, base, given), fits, prefix or "tiling")
+    fields = _enough_tasks(setting, way, fields, given)
     return checked(ImageTiling, fields, prefix)
+
+
+def _enough_tasks(
+    setting: Setting, way: Literal["gather", "scatter"], fields: Fields, given: Mapping[str, object]
+) -> Fields:
+    """Halve the longer of M and N while the tiles are at most half of the cores."""
+    while True:
+        grid = Grid(setting.sides, way, checked(ImageTiling, fields))
+        longer = sorted(("m", "n"), key=lambda field: -_number(fields, field))
+        field = next((f for f in longer if f not in given and _number(fields, f) > FRACTAL), None)
+        if field is None or 2 * grid.count > setting.cores:
+            return fields
+        fields = {**fields, field: ceil_to(_number(fields, field) // 2, FRACTAL)}
 
 
 def _base(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:

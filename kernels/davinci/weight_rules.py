@@ -6,7 +6,7 @@
 - `v2`, 3-D on A2 and A3: 128 x 128 x 128, sums double buffered, positions split over the cores.
 - `v2_950`: both sides divided evenly into pieces of at most 256, positions split over the cores that are left.
 
-A chunk is the largest number of rows that divides the image's, with the strided side double buffered.
+A chunk is as many rows as fit with the strided side double buffered, in even pieces.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from kernels.davinci.weights import weight_ring_sizes
 
 LEGACY_M, LEGACY_N = 8, 8
 """Fractals of M in a tile of the legacy operator, and of N where no longer one divides a core's share."""
+
+MOST_CHUNKS = 12
+"""Chunks of an image, beyond which the legacy operator does not insist on a divisor of its rows."""
 
 PREFIX = "dw."
 
@@ -113,22 +116,33 @@ def _lowered(setting: Setting, base: Fields, given: Mapping[str, object]) -> Ite
     """The fields of the rule, and what is lower, in the order in which it is tried."""
     s = setting.sides
     height, width = max(1, s.small_size[1]), max(1, s.small_size[2])
-    rows = [r for r in range(height, 0, -1) if height % r == 0]
+    rows = _rows(setting, height)
     chunks = [(r, width, depth, "kernel") for r in rows for depth in (2, 1)]
     lines = [(1, columns, depth) for columns in halves(width, 1) for depth in (2, 1)]
     chunks += [(*line, window) for line in lines for window in ("kernel", "tile")]
     for n in halves(int(str(base["n"])), s.c0, s.c0):
         for m in halves(int(str(base["m"])), FRACTAL, FRACTAL):
             for r, columns, depth, window in chunks:
-                for k in _steps(base, r * columns):
+                for k in _steps(setting, base, r * columns):
                     lower: Fields = {
                         "n": n, "m": m, "rows": r, "columns": columns, "l1_a": 2, "l1_b": depth, "k": k, "window": window,
                     }  # fmt: skip
                     yield {**base, **lower, **given}
 
 
-def _steps(base: Fields, positions: int) -> list[int]:
-    """Steps of positions, in sixteens: divisors of the chunk's, up to what the rule says."""
+def _rows(setting: Setting, height: int) -> list[int]:
+    """Rows of a chunk, most first: even pieces; the legacy operator prefers divisors, unless they are too small."""
+    even = list(dict.fromkeys(ceil(height / parts) for parts in range(1, height + 1)))
+    if setting.rule != "legacy":
+        return even
+    divisors = [r for r in even if height % r == 0 and r * MOST_CHUNKS >= height]
+    return divisors + [r for r in even if r not in divisors]
+
+
+def _steps(setting: Setting, base: Fields, positions: int) -> list[int]:
+    """Steps of positions: as the rule says, or half; of the legacy operator the divisors of a chunk, in sixteens."""
+    if setting.rule != "legacy":
+        return halves(int(str(base["k"])), FRACTAL, FRACTAL)
     whole = max(1, ceil(positions / FRACTAL))
     most = max(1, int(str(base["k"])) // FRACTAL)
     return [d * FRACTAL for d in range(min(whole, most), 0, -1) if whole % d == 0 or d == 1]
