@@ -99,7 +99,7 @@ class Backward:
             operands.image("dy")
             operands.bias(made._sums("db"), sums())
             operands.bias("db")
-        if include_layout and made.setting.rule != "v2_950":
+        if include_layout and made.setting.converts:
             names = tuple(n for n in ("dy", "x", "w", "dx", "dw") if n in operands.held)
             made.conversions = Conversions(operands, names)
         return made

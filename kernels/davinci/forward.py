@@ -53,7 +53,7 @@ class Forward:
             operands.image(name)
         operands.weights("w")
         grid = Grid(operands.sides, way, tiling)  # type: ignore[arg-type]  # one of two words
-        converts = include_layout and setting.rule != "v2_950"
+        converts = include_layout and setting.converts
         conversions = Conversions(operands, ("x", "w", "y")) if converts else None
         return cls(shape, machine, operands, grid, rate or operand.name, conversions)
 

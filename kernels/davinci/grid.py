@@ -87,7 +87,7 @@ class Grid:
         """What a core does, columns inside, planes outside."""
         parts = self.parts(cores)
         if self.tiling.split == "tiles":
-            return [self._task(number) for number in share(self._count, parts[0], rank)] if parts[0] else []
+            return [self._task(number) for number in share(self.count, parts[0], rank)] if parts[0] else []
         outer, tile, column = rank // (parts[1] * parts[2]), rank // parts[2] % parts[1], rank % parts[2]
         if outer >= parts[0]:
             return []
@@ -99,7 +99,8 @@ class Grid:
         ]
 
     @property
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Tiles of all planes."""
         return len(self._planes) * len(self.tiles) * len(self.columns)
 
     def _task(self, number: int) -> Task:

@@ -77,7 +77,7 @@ class ConvImage:
         t = self.grid.tiling
         less = "lower channels, taps, m or n of the tiling"
         space.ring("image", "l1", sizes["image"], self.operand, depth=t.l1_a, remedy=less)
-        if t.weights == "l1":
+        if t.weights != "l0b":
             space.ring("weights", "l1", sizes["weights"], self.operand, depth=t.l1_b, remedy=less)
         self.rings.set_up(space, sizes, t.l0c, self.tensors.target.dtype)
 
@@ -101,7 +101,7 @@ def ring_sizes(grid: Grid) -> dict[str, int]:
     steps = min(max(1, t.k // c0), blocks * taps)
     return {
         "image": blocks * rows * columns * c0,
-        "weights": blocks * taps * c0 * ceil_to(n, FRACTAL),
+        "weights": (steps if t.weights == "step" else blocks * taps) * c0 * ceil_to(n, FRACTAL),
         "a": ceil_to(m, FRACTAL) * steps * c0,
         "b": ceil_to(n, FRACTAL) * steps * c0,
         "sums": ceil_to(m, FRACTAL) * ceil_to(n, FRACTAL),

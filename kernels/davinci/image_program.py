@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernels.davinci.grid import Task
-from kernels.davinci.moving import StraightLoad, image_out, store
+from kernels.davinci.moving import StepMove, StraightLoad, image_out, store
 from kernels.davinci.sides import FRACTAL
 from kernels.davinci.terms import Mask, Multiply, same_slot
 from kernels.davinci.tiles import Box, Chunk, box_of, pieces
@@ -20,7 +20,7 @@ from simulator.cube.window import places
 from simulator.instructions import Instruction
 from simulator.kernel import Core
 from simulator.memory.memories import Buffer, View
-from simulator.tiles import Loop, Step, walk
+from simulator.tiles import Loop, Step, nothing, walk
 
 if TYPE_CHECKING:
     from kernels.davinci.image import ConvImage
@@ -38,16 +38,18 @@ class ImageProgram:
         self.core = core
         self.grid = kernel.grid
         self.tasks = kernel.tasks(core.rank, core.count)
-        self.straight = kernel.grid.tiling.weights == "l0b"
+        self.weights = kernel.grid.tiling.weights
 
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
         t = self.grid.tiling
-        ahead = min(t.l1_a, t.l1_a if self.straight else t.l1_b) - 1
+        ahead = (min(t.l1_a, t.l1_b) if self.weights == "chunk" else t.l1_a) - 1
+        by_step = self._load_step_weights if self.weights == "step" else nothing
         loops = (
             Loop(lambda _: self.tasks, store=self._store, ahead=0),
             Loop(self._chunks, load=self._load_chunk, ahead=ahead, fence=not ahead),
-            Loop(self._steps, load=self._load_step, ahead=1),
+            Loop(self._steps, load=by_step, ahead=t.l1_b - 1, fence=t.l1_b == 1),
+            Loop(lambda up: (up.tile,) if up else (), load=self._load_step, ahead=1),
         )
         yield from walk(loops, self._multiply)
 
@@ -84,11 +86,29 @@ class ImageProgram:
             extent = (1, 1, chunk.blocks, box.rows, box.columns, self.grid.sides.c0)
             local = self.core.rings["image"][step.ordinal].dense(extent)
             yield Move(local, source.box(start, extent), coords=coords, name="load_image")
-        if not self.straight:
+        if self.weights == "chunk":
             first, size, frame = self._weights_box(task, chunk)
             local = self.core.rings["weights"][step.ordinal].dense(size)
             place = self.kernel.tensors.weights.box(first, size, frame=frame)
             yield Move(local, place, coords=coords, name="load_weights")
+
+    def _load_step_weights(self, step: Step) -> Iterator[Instruction]:
+        """Weights of a K step to L1, which only weights in the order of their use allow."""
+        assert step.up is not None  # noqa: S101  # the loops lie in each other
+        task, chunk, at = _tile(step.up.up), step.up.tile, 0
+        for block, tap, taps in within_blocks(step.tile, chunk.taps):
+            source = self._fractals(task, chunk, block, tap, taps)
+            ring = self.core.rings["weights"][step.ordinal]
+            local = ring.dense(source.shape, at * source.shape[1] * source.shape[2])
+            yield StepMove(local, source, coords=self._coords(task, chunk), name="load_weights")
+            at += taps
+
+    def _fractals(self, task: Task, chunk: Chunk, block: int, tap: int, taps: int) -> View:
+        """Taps of one block of a chunk's weights in main memory, [taps, channels, C0]."""
+        one = Chunk(chunk.depth, chunk.plane, chunk.block + block, 1, chunk.tap + tap, taps)
+        start, size, frame = self._weights_box(task, one)
+        shape = (taps, self.grid.channels(task.blocks), self.grid.sides.c0)
+        return self.kernel.tensors.weights.box(start, size, frame=frame, shape=shape)
 
     def _weights_box(
         self, task: Task, chunk: Chunk
@@ -115,7 +135,7 @@ class ImageProgram:
         count = instructions_of(self.grid.axes, task.tile, chunk, steps)
         coords = self._coords(task, chunk)
         yield Load3d(self._columns(step, task, steps), image, window, count=count, coords=coords)
-        if self.straight:
+        if self.weights == "l0b":
             yield from self._straight_weights(step, task, chunk, part)
         elif self.grid.way == "gather":
             yield self._weights(step, task, part)
@@ -123,9 +143,10 @@ class ImageProgram:
             yield from self._turned_weights(step, task, chunk, part)
 
     def _ring(self, name: str, step: Step) -> Buffer:
-        """The buffer in L1 of the chunk above a K step."""
-        assert step.up is not None  # noqa: S101  # the loops lie in each other
-        return self.core.rings[name][step.up.ordinal]
+        """The buffer in L1 that a K step reads: that of its chunk, or its own."""
+        assert step.up is not None and step.up.up is not None  # noqa: S101, PT018  # the loops lie in each other
+        own = name == "weights" and self.weights == "step"
+        return self.core.rings[name][step.up.ordinal if own else step.up.up.ordinal]
 
     def _columns(self, step: Step, task: Task, steps: int) -> View:
         return self.core.rings["a"][step.ordinal].dense((task.tile.executed, steps * self.grid.sides.c0))
@@ -137,6 +158,7 @@ class ImageProgram:
     def _weights(self, step: Step, task: Task, part: Part) -> Instruction:
         """Seen from the small side: fractals as they lie, one instruction."""
         c0, across, (first, steps) = self.grid.sides.c0, self.grid.channels(task.blocks), part
+        first = 0 if self.weights == "step" else first
         source = self._ring("weights", step).dense((steps, across, c0), first * across * c0)
         out = self._step_weights(step, task, steps)
         return Load2d(out, source, axes=(0, 2, 1), coords=self._coords(task, _inside(step)[1]))
@@ -145,12 +167,9 @@ class ImageProgram:
         """From main memory to L0B, which only weights in the order of their use allow."""
         at = 0
         for block, tap, taps in within_blocks(part, chunk.taps):
-            one = Chunk(chunk.depth, chunk.plane, chunk.block + block, 1, chunk.tap + tap, taps)
-            start, size, frame = self._weights_box(task, one)
-            shape = (taps, self.grid.channels(task.blocks), self.grid.sides.c0)
-            source = self.kernel.tensors.weights.box(start, size, frame=frame, shape=shape)
+            source = self._fractals(task, chunk, block, tap, taps)
             out = self._step_weights(step, task, taps, at)
-            yield StraightLoad(out, source, coords=self._coords(task, chunk))
+            yield StraightLoad(out, source, coords=self._coords(task, chunk), name="load_weights")
             at += taps
 
     def _turned_weights(self, step: Step, task: Task, chunk: Chunk, part: Part) -> Iterator[Instruction]:
@@ -175,10 +194,9 @@ class ImageProgram:
     def _multiply(self, step: Step) -> Iterator[Instruction]:
         """One step of K."""
         task, chunk, (first, steps) = _inside(step)
-        assert step.up is not None and step.up.up is not None  # noqa: S101, PT018  # the loops lie in each other
         begins = first == 0 and chunk == self.grid.work(task)[0]
         yield Multiply(
-            self._sums(task, step.up.up.ordinal),
+            self._sums(task, _outermost(step).ordinal),
             self._columns(step, task, steps),
             self._step_weights(step, task, steps),
             partial(self._terms, task, chunk, first, steps),
@@ -227,9 +245,14 @@ def within_blocks(part: Part, taps: int) -> list[tuple[int, int, int]]:
 
 
 def _inside(step: Step) -> tuple[Task, Chunk, Part]:
-    """Tile, chunk and part of a K step."""
-    assert step.up is not None  # noqa: S101  # the loops lie in each other
-    return _tile(step.up.up), step.up.tile, step.tile
+    """Tile, chunk and part of a K step, a step of the innermost loop."""
+    assert step.up is not None and step.up.up is not None  # noqa: S101, PT018  # the loops lie in each other
+    return _tile(step.up.up.up), step.up.up.tile, step.tile
+
+
+def _outermost(step: Step) -> Step:
+    """The step of the outermost loop."""
+    return step if step.up is None else _outermost(step.up)
 
 
 def _tile(step: Step | None) -> Task:

@@ -4,7 +4,8 @@ Three sets of rules (ops-nn, conv/**; profiles of Conv2D and Conv2DBackpropInput
 
 - `legacy`, the 2-D operators of A2, A3 and of the first generation. dx: whole image rows, each padded to fractals;
   N is the largest power of two that divides the channels, in sixteens, while the sums fit L0C; K steps of 4 fractals;
-  chunks of 32 channels. Forward: consecutive positions; weights straight to L0B where the chip has the path.
+  chunks of 32 channels. Forward: consecutive positions; weights K step by K step, straight to L0B where
+  the chip has the path and an image is one tile.
 - `v2`, the 3-D operators of A2 and A3: 256 x 128 (M >= N) or 128 x 256, K 128 bytes.
 - `v2_950`: 512 x 128 and K 64 bytes for kernels above 1 x 1, else 256 x 256 and 128 bytes.
 
@@ -59,6 +60,14 @@ class Setting:
         return "v2" if self.ndim > 2 and self.split else "legacy"  # 2-D has operators of its own
 
     @property
+    def converts(self) -> bool:
+        """Whether the kernels take tensors in layouts of the cube only.
+
+        Ascend 950 takes plain 2-D tensors; the published 3-D calls list conversions there too.
+        """
+        return self.rule != "v2_950" or self.ndim > 2  # noqa: PLR2004  # 3-D
+
+    @property
     def split(self) -> bool:
         """Whether cubes write to main memory themselves."""
         return f"l0c->{self.target.main_memory}" in self.target.path
@@ -95,7 +104,21 @@ def plan_image(
     if setting.sides.empty:
         return checked(ImageTiling, base, prefix)
     fields = first_that_fits(_lowered(setting, base, given), fits, prefix or "tiling")
+    fields = _enough_tasks(setting, way, fields, given)
     return checked(ImageTiling, fields, prefix)
+
+
+def _enough_tasks(
+    setting: Setting, way: Literal["gather", "scatter"], fields: Fields, given: Mapping[str, object]
+) -> Fields:
+    """Halve the longer of M and N while the tiles are at most half of the cores."""
+    while True:
+        grid = Grid(setting.sides, way, checked(ImageTiling, fields))
+        longer = sorted(("m", "n"), key=lambda field: -_number(fields, field))
+        field = next((f for f in longer if f not in given and _number(fields, f) > FRACTAL), None)
+        if field is None or 2 * grid.count > setting.cores:
+            return fields
+        fields = {**fields, field: ceil_to(_number(fields, field) // 2, FRACTAL)}
 
 
 def _base(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:
@@ -103,7 +126,7 @@ def _base(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:
     grid = {"legacy": _legacy, "v2": _v2, "v2_950": _v2_950}[setting.rule](setting, way)
     common: Fields = {
         "rule": setting.rule, "taps": setting.sides.plane_taps, "channels": LEGACY_CHANNELS, "split": "tiles",
-        "l1_a": 2, "l1_b": 2, "l0c": 1, "weights": "l1",
+        "l1_a": 2, "l1_b": 2, "l0c": 1, "weights": "chunk",
     }  # fmt: skip
     return {**common, **grid}
 
@@ -127,9 +150,8 @@ def _legacy(setting: Setting, way: Literal["gather", "scatter"]) -> Fields:
     whole = ceil_to(height * width, FRACTAL) // FRACTAL
     n = largest_divisor(wide, MOST_M if whole > MOST_M else min(MOST_M, setting.sums // whole))
     m = whole if whole <= MOST_M else min(MOST_M, setting.sums // n)
-    path = f"{setting.target.main_memory}->l0b" in setting.target.path
-    straight = path and whole <= MOST_M  # else the tiles of an image share weights in L1
-    ways: Fields = {"split": "axes", "weights": "l0b" if straight else "l1"}
+    straight = f"{setting.target.main_memory}->l0b" in setting.target.path and whole <= MOST_M
+    ways: Fields = {"split": "axes", "weights": "l0b" if straight else "step"}
     return {"walk": "flat", "m": m * FRACTAL, "n": n * FRACTAL, "k": LEGACY_K * c0, **ways}
 
 
@@ -157,7 +179,7 @@ def _fits(setting: Setting, grid: Grid) -> bool:
     """Whether a core holds a tiling."""
     sizes, item, t = ring_sizes(grid), setting.operand.size_bytes, grid.tiling
     buffers = [(sizes["image"] * item, t.l1_a)]
-    if t.weights == "l1":
+    if t.weights != "l0b":
         buffers.append((sizes["weights"] * item, t.l1_b))
     return fits_l0(setting.target, sizes, item, t.l0c) and fits_l1(setting.target, buffers)
 

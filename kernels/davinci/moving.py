@@ -16,22 +16,28 @@ from simulator.memory.memories import View
 from targets.schema import Target
 
 
-class StraightLoad(Move):
-    """Weights [taps, n, C0] of main memory to [taps x C0, n] in L0B: fractals as they lie."""
+class StepMove(Move):
+    """A move for one K step, in an unrolled run of them: its addresses are as cheap as those of a load to L0."""
 
     __slots__ = ()
 
-    def __init__(self, dst: View, src: View, *, coords: Coords) -> None:
+    def __init__(self, dst: View, src: View, *, coords: Coords, name: str) -> None:
         """Move src to dst."""
-        super().__init__(dst, src, coords=coords, name="load_weights")
+        super().__init__(dst, src, coords=coords, name=name)
 
     def signature(self) -> Hashable:
         """As a move, under its own name."""
-        return ("straight", super().signature())
+        return ("step", super().signature())
 
     def cost(self, target: Target) -> Cost:
-        """A move of an unrolled run of K steps: its addresses are as cheap as those of any load to L0."""
+        """That of a move, but for its issue."""
         return super().cost(target)._replace(issue_cycles=target.issue.load2d_cycles or 0)
+
+
+class StraightLoad(StepMove):
+    """Weights [taps, n, C0] of main memory to [taps x C0, n] in L0B: fractals as they lie."""
+
+    __slots__ = ()
 
     def execute(self) -> None:
         """Rows of fractals become columns of the operand."""

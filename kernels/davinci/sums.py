@@ -110,10 +110,11 @@ class WeightGrid:
         return self.axes[0].source(piece.plane, tile.depth)
 
     def taps(self, tile: Tile) -> tuple[int, int]:
-        """(first, number) of the plane taps of a tile: all of them where it has more than one block."""
+        """(first, number) of the plane taps that L1 serves: all of them where the tile has more than one block."""
         taps = self.sides.plane_taps
         first, last = tile.unit // taps, (tile.unit + tile.units - 1) // taps
-        return (tile.unit % taps, tile.units) if first == last else (0, taps)
+        whole = first != last or self.tiling.window == "kernel"
+        return (0, taps) if whole else (tile.unit % taps, tile.units)
 
     def blocks(self, tile: Tile) -> tuple[int, int]:
         """(first, number) of the blocks of a tile's pairs."""

@@ -29,7 +29,7 @@ class ImageTiling(Tiling):
         split: cores divide all tiles in a row (tiles), or images first, then positions, then channels (axes).
         l1_a, l1_b: buffers of the image and of the weights in L1.
         l0c: buffers of sums.
-        weights: whether weights go through L1 or straight to L0B.
+        weights: they come to L1 chunk by chunk (chunk), or K step by K step: to L1 (step) or straight to L0B (l0b).
     """
 
     rule: str
@@ -43,7 +43,7 @@ class ImageTiling(Tiling):
     l1_a: int = Field(ge=1, le=2)
     l1_b: int = Field(ge=1, le=2)
     l0c: int = Field(ge=1, le=2)
-    weights: Literal["l1", "l0b"]
+    weights: Literal["chunk", "step", "l0b"]
 
 
 class WeightTiling(Tiling):
@@ -57,6 +57,7 @@ class WeightTiling(Tiling):
         rows: rows of the strided side in an L1 chunk; a row that is too long is cut into `columns`.
         columns: positions of a row in an L1 chunk.
         batch, m_parts, n_parts: parts that the cores divide the chunks of positions, and both sides of dw, into.
+        window: whether L1 holds what all plane taps read, or what the taps of the tile do.
         flush: sums leave the core after each chunk of positions, or when all of a tile is summed.
         l1_a, l1_b: buffers of the strided side and of the other in L1.
         l0c: buffers of sums.
@@ -71,6 +72,7 @@ class WeightTiling(Tiling):
     batch: int = Field(ge=1)
     m_parts: int = Field(ge=1)
     n_parts: int = Field(ge=1)
+    window: Literal["kernel", "tile"]
     flush: Literal["chunk", "tile"]
     l1_a: int = Field(ge=1, le=2)
     l1_b: int = Field(ge=1, le=2)

@@ -107,7 +107,7 @@ class TransData:
     """The kernel of one launch: a plain tensor to its blocked one, or back."""
 
     name = "trans_data"
-    kind = "transdata"
+    kind = "trans_data"
     axes: tuple[str, ...] = ("i",)
 
     def __init__(

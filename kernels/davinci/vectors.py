@@ -51,7 +51,7 @@ class MemSet(Flat):
     """Zeros in a tensor: one UB of them, written again and again."""
 
     name = "mem_set"
-    kind = "memset"
+    kind = "mem_set"
 
     def setup(self, space: Space) -> None:
         """One piece of zeros."""

@@ -1,12 +1,12 @@
 """Which tiling the weights' gradient gets: the written rules of the vendor's operators.
 
-- `legacy`, 2-D on A2, A3 and the first generation: M of 8 fractals (or what there is), N of at most 16 that divides a
-  core's share evenly (20 where M is at most 4); images and both sides are split so that the fullest core has the fewest
+- `legacy`, 2-D on A2, A3 and the first generation: M of 8 fractals (or what there is), N the longest that divides a
+  core's share evenly and whose sums fit L0C; images and both sides are split so that the fullest core has the fewest
   rounds; sums leave after each chunk of positions.
 - `v2`, 3-D on A2 and A3: 128 x 128 x 128, sums double buffered, positions split over the cores.
 - `v2_950`: both sides divided evenly into pieces of at most 256, positions split over the cores that are left.
 
-A chunk is the largest number of rows that divides the image's, with the strided side double buffered.
+A chunk is as many rows as fit with the strided side double buffered, in even pieces.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from kernels.davinci.sums import WeightGrid
 from kernels.davinci.tiling import WeightTiling, checked, require_multiple
 from kernels.davinci.weights import weight_ring_sizes
 
-LEGACY_M, LEGACY_N, NARROW_M, LONG_N = 8, 16, 4, 20
-"""Fractals of a tile of the legacy operator; a narrow M allows a longer N."""
+LEGACY_M, LEGACY_N = 8, 8
+"""Fractals of M in a tile of the legacy operator, and of N where no longer one divides a core's share."""
+
+MOST_CHUNKS = 12
+"""Chunks of an image, beyond which the legacy operator does not insist on a divisor of its rows."""
 
 PREFIX = "dw."
 
@@ -38,7 +41,7 @@ def plan_weights(setting: Setting, given: Mapping[str, object]) -> WeightTiling:
     base: Fields = {
         "rule": setting.rule, "rows": max(1, s.small_size[1]), "columns": max(1, s.small_size[2]),
         "batch": 1, "m_parts": 1, "n_parts": 1,
-        "flush": "chunk" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1,
+        "flush": "chunk" if setting.rule == "legacy" else "tile", "l1_a": 2, "l1_b": 2, "l0c": 1, "window": "kernel",
         **{"legacy": _legacy, "v2": _v2, "v2_950": _v2_950}[setting.rule](setting),
     }  # fmt: skip
     base |= given
@@ -71,9 +74,9 @@ def _legacy(setting: Setting) -> Fields:
     _, n_parts = least_rounds((max(1, s.n), long * copies), setting.cores)
     units = s.large.blocks * s.plane_taps
     share = ceil(ceil(units / n_parts) * s.c0 / FRACTAL) if copies == 1 else long
-    n = largest_divisor(share, LONG_N if m <= NARROW_M else LEGACY_N)
-    least = LEGACY_N // 2
-    n = n if n >= least or share <= least else min(LEGACY_N, ceil(share / ceil(share / LEGACY_N)))
+    most = min(setting.sums // m, setting.half_l0 * s.c0 // FRACTAL)
+    n = largest_divisor(share, most)
+    n = n if n >= LEGACY_N or share <= LEGACY_N else ceil(share / ceil(share / most))
     return {"m": m * FRACTAL, "n": n * FRACTAL, "k": FRACTAL}
 
 
@@ -113,21 +116,33 @@ def _lowered(setting: Setting, base: Fields, given: Mapping[str, object]) -> Ite
     """The fields of the rule, and what is lower, in the order in which it is tried."""
     s = setting.sides
     height, width = max(1, s.small_size[1]), max(1, s.small_size[2])
-    rows = [r for r in range(height, 0, -1) if height % r == 0]
-    chunks = [(r, width, depth) for r in rows for depth in (2, 1)]
-    chunks += [(1, columns, depth) for columns in halves(width, 1)[1:] for depth in (2, 1)]
+    rows = _rows(setting, height)
+    chunks = [(r, width, depth, "kernel") for r in rows for depth in (2, 1)]
+    lines = [(1, columns, depth) for columns in halves(width, 1) for depth in (2, 1)]
+    chunks += [(*line, window) for line in lines for window in ("kernel", "tile")]
     for n in halves(int(str(base["n"])), s.c0, s.c0):
         for m in halves(int(str(base["m"])), FRACTAL, FRACTAL):
-            for r, columns, depth in chunks:
-                for k in _steps(base, r * columns):
+            for r, columns, depth, window in chunks:
+                for k in _steps(setting, base, r * columns):
                     lower: Fields = {
-                        "n": n, "m": m, "rows": r, "columns": columns, "l1_a": 2, "l1_b": depth, "k": k,
+                        "n": n, "m": m, "rows": r, "columns": columns, "l1_a": 2, "l1_b": depth, "k": k, "window": window,
                     }  # fmt: skip
                     yield {**base, **lower, **given}
 
 
-def _steps(base: Fields, positions: int) -> list[int]:
-    """Steps of positions, in sixteens: divisors of the chunk's, up to what the rule says."""
+def _rows(setting: Setting, height: int) -> list[int]:
+    """Rows of a chunk, most first: even pieces; the legacy operator prefers divisors, unless they are too small."""
+    even = list(dict.fromkeys(ceil(height / parts) for parts in range(1, height + 1)))
+    if setting.rule != "legacy":
+        return even
+    divisors = [r for r in even if height % r == 0 and r * MOST_CHUNKS >= height]
+    return divisors + [r for r in even if r not in divisors]
+
+
+def _steps(setting: Setting, base: Fields, positions: int) -> list[int]:
+    """Steps of positions: as the rule says, or half; of the legacy operator the divisors of a chunk, in sixteens."""
+    if setting.rule != "legacy":
+        return halves(int(str(base["k"])), FRACTAL, FRACTAL)
     whole = max(1, ceil(positions / FRACTAL))
     most = max(1, int(str(base["k"])) // FRACTAL)
     return [d * FRACTAL for d in range(min(whole, most), 0, -1) if whole % d == 0 or d == 1]

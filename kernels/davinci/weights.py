@@ -92,7 +92,7 @@ def weight_ring_sizes(grid: WeightGrid) -> dict[str, int]:
     c0, taps = s.c0, s.plane_taps
     units = min(max(1, t.n // c0), s.large.blocks * taps)
     blocks = min(s.large.blocks, (units - 2) // taps + 2 if units > 1 else 1)
-    across = taps if blocks > 1 else units
+    across = taps if blocks > 1 or t.window == "kernel" else units
     m = min(t.m, s.small.blocks * c0)
     height, width = s.small_size[1:]
     positions = min(height * width, t.rows * width if t.columns >= width else t.columns)

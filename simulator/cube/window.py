@@ -65,7 +65,7 @@ def places(window: Window, count: int, size: tuple[int, int]) -> tuple[Indices, 
     return _places(window._replace(unit=0), count, size)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)  # some 100 KB each
 def _places(window: Window, count: int, size: tuple[int, int]) -> tuple[Indices, NDArray[np.bool_]]:
     """What `places` returns."""
     position = np.arange(window.first, window.first + count)
@@ -99,6 +99,11 @@ def columns(source: Array, window: Window, count: int, units: int) -> Array:
     for block in range(window.unit // taps, -(-(window.unit + units) // taps)):
         low, high = max(window.unit, block * taps), min(window.unit + units, (block + 1) * taps)
         chosen = slice(low - block * taps, high - block * taps)
+        here = there[:, chosen]
+        if not here.any():
+            continue
         found = source[block].reshape(height * width, channels)[index[:, chosen]]
-        out[:, low - window.unit : high - window.unit][there[:, chosen]] = found[there[:, chosen]]
+        if not here.all():
+            found[~here] = 0
+        out[:, low - window.unit : high - window.unit] = found
     return out.reshape(count, units * channels)

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from simulator.errors import BoundsError, CapacityError
-from simulator.memory.ranges import Range, collapse
+from simulator.memory.ranges import Dims, Range, collapse, nested
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
@@ -233,6 +233,18 @@ class View:
         if not np.may_share_memory(seen, part):
             seen.flags.writeable = False
         return seen
+
+    def levels(self) -> tuple[Range, Dims]:
+        """A range of two levels, and (size, stride in bytes) of the axes along which it is repeated.
+
+        What is not a box is its covering range.
+        """
+        if self.exact or self._frame is None:
+            return self.range, ()
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner, outer = nested(tuple(zip(size, packed_strides(frame, item), strict=True)), item)
+        return Range(self.range.base, *inner), outer
 
     def put(self, values: Array) -> None:
         """Write as many numbers as the view has, in its order."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple, Protocol
 
-from simulator.memory.ranges import Range
+from simulator.memory.ranges import Dims, Range
 from targets.schema import CacheSpec
 
 
@@ -90,11 +91,11 @@ class Cache:
         self._most = spec.size_bytes // spec.block_bytes
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
 
-    def read(self, span: Range, fetch: Fetch) -> Found:
-        """A copy reads a range: what is not resident is fetched, by `fetch`."""
+    def read(self, span: Range, outer: Dims, fetch: Fetch) -> Found:
+        """A copy reads a range, repeated along outer axes: what is not resident is fetched, by `fetch`."""
         missing = evicted = 0
         awaited: dict[Fetch, None] = {}
-        first, touched, found = self._pieces(span)
+        first, touched, found = self._pieces(span, outer)
         blocks = self._blocks
         for number, lines, _ in found:
             block = blocks.get(first + number)
@@ -112,10 +113,10 @@ class Cache:
                 block.fetches.append((absent, fetch))
         return Found(touched, missing, evicted, tuple(awaited))
 
-    def write(self, span: Range, fetch: Fetch) -> Found:
-        """A copy writes a range: only lines of which it writes a part are fetched, by `fetch`."""
+    def write(self, span: Range, outer: Dims, fetch: Fetch, *, adds: bool = False) -> Found:
+        """A copy writes it: lines of which it writes a part, or all where it adds, are fetched, by `fetch`."""
         missing = evicted = 0
-        first, touched, found = self._pieces(span)
+        first, touched, found = self._pieces(span, outer)
         blocks = self._blocks
         for number, lines, partial in found:
             block = blocks.get(first + number)
@@ -124,7 +125,7 @@ class Cache:
                 evicted += dirty
             else:
                 blocks.move_to_end(first + number)
-            absent = partial & ~block.valid
+            absent = (lines if adds else partial) & ~block.valid
             if absent:
                 missing += absent.bit_count()
                 block.fetches.append((absent, fetch))
@@ -135,16 +136,16 @@ class Cache:
     def warm(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Make (first, end) ranges of addresses resident, in this order, as if somebody had read them."""
         for start, end in ranges:
-            first, _, found = self._pieces(Range(start, 1, end - start, end - start))
+            first, _, found = self._pieces(Range(start, 1, end - start, end - start), ())
             for number, lines, _ in found:
                 block = self._blocks.get(first + number) or self._admit(first + number)[0]
                 block.valid |= lines
                 self._blocks.move_to_end(first + number)
 
-    def _pieces(self, span: Range) -> tuple[int, int, tuple[Piece, ...]]:
+    def _pieces(self, span: Range, outer: Dims) -> tuple[int, int, tuple[Piece, ...]]:
         """The range's first block, how many lines it touches, and what it has of each block from there on."""
         first, offset = divmod(span.base, self._size)
-        return (first, *pieces(offset, span.rows, span.row_bytes, span.stride, self._size, self.line))
+        return (first, *pieces(offset, span.rows, span.row_bytes, span.stride, self._size, self.line, outer))
 
     def _admit(self, number: int) -> tuple[_Block, int]:
         """A new block, and how many lines are written back to make room for it."""
@@ -165,14 +166,18 @@ def _await(block: _Block, lines: int, awaited: dict[Fetch, None]) -> None:
 
 @lru_cache(maxsize=16384)
 def pieces(
-    offset: int, rows: int, row_bytes: int, stride: int, block: int, line: int
+    offset: int, rows: int, row_bytes: int, stride: int, block: int, line: int, outer: Dims = ()
 ) -> tuple[int, tuple[Piece, ...]]:
-    """Lines of a range that begins `offset` bytes into a block, and what it has of each block, in their order."""
+    """Lines of a range that begins `offset` bytes into a block, and what it has of each block, in their order.
+
+    The range is repeated along `outer` axes, (size, stride) each.
+    """
     touched: dict[int, int] = {}
     whole: dict[int, int] = {}
     each = block // line
-    for row in range(rows if row_bytes else 0):
-        start = offset + row * stride
+    axes = [range(0, size * step, step) for size, step in ((rows, stride or 1), *outer)]
+    for places in product(*axes) if row_bytes else ():
+        start = offset + sum(places)
         end = start + row_bytes
         _mark(touched, start // line, -(-end // line), each)
         _mark(whole, -(-start // line), end // line, each)

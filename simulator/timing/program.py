@@ -23,7 +23,7 @@ from simulator.instructions import (
     FlagSet,
     Instruction,
 )
-from simulator.memory.ranges import Range
+from simulator.memory.ranges import Dims, Range
 from simulator.timing.hazards import HazardTracker, Need
 from targets.schema import Target
 from targets.tables import exact
@@ -90,6 +90,22 @@ class Row(NamedTuple):
     coords: Coords
 
 
+class Span(NamedTuple):
+    """What a copy touches of a memory with a cache.
+
+    Attributes:
+        range: two levels of bytes.
+        outer: (size, stride in bytes) of the axes along which the range is repeated.
+        exact: whether it touches all of them.
+        adds: it writes what it has read there, so that it needs every line.
+    """
+
+    range: Range
+    outer: Dims
+    exact: bool
+    adds: bool
+
+
 class Program:
     """Columns of one core's program.
 
@@ -98,8 +114,7 @@ class Program:
         key: the barrier or flag of an entry; `cores` those of a barrier that is not for all.
         by_lane: the entries of each engine.
         macs: multiply-adds executed by the whole program.
-        spans: on a target with a cache, for a copy on a path to its memory: what it touches there, and whether that is
-            exact (else it covers more).
+        spans: on a target with a cache, for a copy on a path to its memory, what it touches there.
         The others are the columns of `Row`.
     """
 
@@ -124,12 +139,12 @@ class Program:
         self.key: dict[int, Hashable] = {}
         self.cores: dict[int, tuple[int, ...]] = {}
         self.macs = 0
-        self.spans: dict[int, tuple[Range, bool]] = {}
+        self.spans: dict[int, Span] = {}
         for need in self.need:
             for lane, number in need.items():
                 self.sets[by_lane[lane][number]] += 1
 
-    def twin(self, coords: Sequence[Coords], spans: dict[int, tuple[Range, bool]]) -> Program:
+    def twin(self, coords: Sequence[Coords], spans: dict[int, Span]) -> Program:
         """The same program elsewhere; barriers and flags are still to be named."""
         other = copy(self)
         other.coords, other.spans = coords, spans
@@ -200,7 +215,7 @@ class Compiler:
             ProgramError: it differs in more.
         """
         coords: list[Coords] = []
-        spans: dict[int, tuple[Range, bool]] = {}
+        spans: dict[int, Span] = {}
         other = program.twin(coords, spans)
         for index, instruction in enumerate(instructions):
             if index >= len(program) or program.name[index] != instruction.name:
@@ -217,10 +232,13 @@ class Compiler:
             raise _unlike(program, len(coords), "its end")
         return other
 
-    def _span(self, instruction: Instruction, path: str) -> tuple[Range, bool]:
+    def _span(self, instruction: Instruction, path: str) -> Span:
         """What a copy touches of the memory with a cache."""
-        side = instruction.writes[0] if self._cached[path] else instruction.reads[0]
-        return side.range, side.exact
+        writes = self._cached[path]
+        side = instruction.writes[0] if writes else instruction.reads[0]
+        span, outer = side.levels()
+        exact = side.exact or bool(outer)
+        return Span(span, outer, exact, writes and any(view is side for view in instruction.reads))
 
     def _row(
         self, instruction: Instruction, cost: Cost, lane: int, number: int, hazards: HazardTracker

@@ -83,10 +83,11 @@ class Request:
         self._lane = lane
         self._near = route.near
         core = lane.core
-        span, exact = core.program.spans[entry]
+        span = core.program.spans[entry]
         cache, fetch = route.cache, Fetch(self)
-        found = cache.write(span, fetch) if route.writes else cache.read(span, fetch)
-        sizes = bytes_of(found, route.writes, cost.charged_bytes, cache.line, exact)
+        where = (span.range, span.outer)
+        found = cache.write(*where, fetch, adds=span.adds) if route.writes else cache.read(*where, fetch)
+        sizes = bytes_of(found, route.writes, cost.charged_bytes, cache.line, span.exact)
         moved = core.program.moved[entry]
         hit = moved if route.writes else moved * (found.touched - found.missing) // max(1, found.touched)
         core.cached[entry] = (hit, sizes.fetched, sizes.evicted)

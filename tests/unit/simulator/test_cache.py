@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +14,12 @@ from simulator.errors import ProgramError
 from simulator.instructions import Barrier, Copy, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core
 from simulator.machine import Checks
-from simulator.memory.memories import Buffer
+from simulator.memory.memories import Buffer, View
 from simulator.memory.ranges import Range
 from simulator.results.metrics import cache_traffic
 from simulator.timing.cache import Cache, Fetch, Piece, pieces
 from targets.schema import CacheSpec
-from tests.unit.simulator.listed import Local, Program, all_of
+from tests.unit.simulator.listed import FP32, Local, Program, all_of
 from tests.unit.simulator.split import KindsKernel, SplitBench, by_kind
 from tests.unit.targets.davinci import CACHE, NUMBER
 
@@ -125,6 +126,21 @@ def test_a_write_of_a_part_fetches_the_block_once(bench: SplitBench) -> None:
     x = bench.tensor("x", 25)
     found = spans(bench, alone(lambda core: [write(core, x, 0, 10), write(core, x, 10, 10)]))
     assert found == [(0, 10), (10, 12)]
+
+
+class Add(Copy):
+    """A copy that adds."""
+
+    def __init__(self, dst: View, src: View):
+        super().__init__(dst, src)
+        self.reads = (src, dst)
+
+
+def test_a_copy_that_adds_fetches_what_it_adds_to(bench: SplitBench) -> None:
+    """A whole block: 10 for the fetch, 5 at the port when it is there."""
+    x = bench.tensor("x", 25)
+    program = alone(lambda core: [Add(x.box((0,), (25,)), all_of(core, "ub"))] * 2)
+    assert spans(bench, program) == [(0, 10), (10, 15)]
 
 
 def test_what_was_written_goes_back_when_it_is_driven_out(bench: SplitBench) -> None:
@@ -291,7 +307,7 @@ def test_a_cache_finds_what_a_plain_list_of_blocks_finds(touches: list[tuple[int
     plain = Plain()
     for start, size, writes in touches:
         fetch = Fetch(Nobody())
-        found = (cache.write if writes else cache.read)(Range(start, 1, size, size), fetch)
+        found = (cache.write if writes else cache.read)(Range(start, 1, size, size), (), fetch)
         assert found[:3] == plain.touch(start, size, writes)
         fetch.flowed(0)
 
@@ -336,6 +352,21 @@ def test_the_lines_of_a_range_are_those_that_its_bytes_lie_in(case: tuple[int, i
             if gap:
                 assert bool(partial >> bit & 1) == (0 < count < line)
     assert not counts
+
+
+@given(st.data())
+def test_a_box_of_any_levels_touches_the_lines_of_its_elements(data: st.DataObject) -> None:
+    """Element by element, of four bytes, in blocks of 64 and lines of 16."""
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    start = tuple(data.draw(st.integers(0, extent - 1)) for extent in shape)
+    size = tuple(data.draw(st.integers(1, extent - low)) for low, extent in zip(start, shape, strict=True))
+    span, outer = Buffer("gm", "x", 0, shape, FP32, True).box(start, size).levels()
+    count, found = pieces(span.base, span.rows, span.row_bytes, span.stride, 64, 16, outer)
+    inside = np.zeros(shape, bool)
+    inside[tuple(slice(low, low + extent) for low, extent in zip(start, size, strict=True))] = True
+    lines = set((np.flatnonzero(inside) // 4).tolist())
+    assert {4 * p.block + bit for p in found for bit in range(4) if p.touched >> bit & 1} == lines
+    assert count == len(lines)
 
 
 def test_a_range_of_no_bytes_touches_nothing() -> None:
