@@ -57,7 +57,7 @@ class Plan:
         shape = check_convolution_backward(given, product)
         compute = compute_type(given, product)
         _require_simulated(given)
-        parts = dict(_intermediates(given, shape, compute, converts=product.converts))
+        parts = dict(_intermediates(given, shape, compute, converts=shape.ndim in product.converts))
         return cls(device, given, shape, compute, parts)
 
     @property
@@ -88,7 +88,8 @@ class Plan:
     @property
     def converts(self) -> bool:
         """Whether tensors are brought into the device's layouts and back."""
-        return self.device.product is not None and self.device.product.converts
+        product = self.device.product
+        return product is not None and self.shape.ndim in product.converts
 
     @property
     def empty(self) -> bool:

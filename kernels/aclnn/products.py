@@ -47,7 +47,8 @@ class Product:
         fp8: whether gradOutput, input and weight may be of an 8-bit float type, for gradInput of a transposed one.
         limits: ranges beyond those that hold everywhere.
         float_math: what FLOAT is computed in, by cubeMathType; "" is refused.
-        converts: whether tensors are brought into a fractal layout and back (TransData).
+        converts: numbers of spatial axes with which tensors are brought into a fractal layout and back (TransData);
+            950 has none in 2-D, but published profiles of its 3-D calls show them.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Product:
     fp8: bool
     limits: tuple[Limit, ...]
     float_math: tuple[str, str, str, str]
-    converts: bool
+    converts: frozenset[int]
 
 
 A2_LIMITS = (
@@ -75,17 +76,20 @@ A5_LIMITS = (
     ),
 )
 
-_FIRST = (frozenset({1, 2}), frozenset({FLOAT, FLOAT16}), False, False, (), ("", "fp16", "fp16", ""), True)
+_PLANES = frozenset({1, 2})
+_FIRST = (_PLANES, frozenset({FLOAT, FLOAT16}), False, False, (), ("", "fp16", "fp16", ""), _PLANES)
 _SPLIT_MATH = ("fp32", "hf32", "fp16", "hf32")
 _SPLIT_TYPES = frozenset({FLOAT, FLOAT16, BF16})
-_SECOND = (ALL_RANKS, _SPLIT_TYPES, True, False, A2_LIMITS, _SPLIT_MATH, True)
+_SECOND = (ALL_RANKS, _SPLIT_TYPES, True, False, A2_LIMITS, _SPLIT_MATH, ALL_RANKS)
 
 PRODUCTS = {
     "910": Product("Atlas training series", *_FIRST),
     "310P": Product("Atlas inference series", *_FIRST),
     "A2": Product("Atlas A2", *_SECOND),
     "A3": Product("Atlas A3", *_SECOND),
-    "950": Product("Ascend 950", ALL_RANKS, _SPLIT_TYPES, True, True, A5_LIMITS, _SPLIT_MATH, False),
+    "950": Product(
+        "Ascend 950", ALL_RANKS, _SPLIT_TYPES, True, True, A5_LIMITS, _SPLIT_MATH, ALL_RANKS - _PLANES
+    ),
 }
 """The products that have the operator; Atlas 200I/500 A2 (310B) has not."""
 

@@ -174,7 +174,7 @@ class Backward:
         tensors = ImageTensors(held["dy"], held["w"], held["dx"])
         kernel = ConvImage("conv_dx", grid, tensors, self.operand, self.rate, target)
         kernel.absent = self.absent
-        self.machine.launch(kernel)
+        self.machine.launch(kernel).useful_macs = self.shape.useful_macs
 
     def _run_dw(self) -> None:
         held, tiling, target = self.operands.held, self.tilings["dw"], self.machine.target
@@ -186,7 +186,7 @@ class Backward:
             tensors = WeightTensors(held[small], held[large], held[self._sums("dw")])
             kernel = ConvWeights(grid, tensors, self.operand, self.rate, target)
             kernel.absent = self.absent
-            self.machine.launch(kernel)
+            self.machine.launch(kernel).useful_macs = self.shape.useful_macs
         self._round("dw")
 
     def _run_db(self) -> None:

@@ -125,7 +125,8 @@ def _lowered(setting: Setting, base: Fields, given: Mapping[str, object]) -> Ite
             for r, columns, depth, window in chunks:
                 for k in _steps(setting, base, r * columns):
                     lower: Fields = {
-                        "n": n, "m": m, "rows": r, "columns": columns, "l1_a": 2, "l1_b": depth, "k": k, "window": window,
+                        "n": n, "m": m, "k": k, "window": window,
+                        "rows": r, "columns": columns, "l1_a": 2, "l1_b": depth,
                     }  # fmt: skip
                     yield {**base, **lower, **given}
 

@@ -155,7 +155,8 @@ def execute(plan: Plan, grad_output: Tensor, weight: Tensor) -> Run:
 
     convert("transdata dy", dy, blocked, blocked_turns(sides, sides.small, plan.vector))
     convert("transdata w", w, fractals, fractal_turns(sides, plan.vector))
-    machine.launch(GivenTilesDx(sides, plan.tiles, blocked, fractals, dx_blocked, plan.target))
+    kernel = GivenTilesDx(sides, plan.tiles, blocked, fractals, dx_blocked, plan.target)
+    machine.launch(kernel).useful_macs = shape.useful_macs
     convert("transdata dx", dx_blocked, dx, plain_turns(sides, sides.large, plan.vector))
     rate = plan.target.cube[kind.name].flops_per_cycle
     return Run(
