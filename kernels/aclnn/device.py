@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,6 +47,7 @@ class Device:
             )
         self.series = series_of(self.target.name) if series is None else series
         self.product: Product | None = PRODUCTS.get(self.series)
+        self._before: list[Token[Device | None]] = []
 
     def stream(self) -> Stream:
         """A new stream."""
@@ -57,13 +58,13 @@ class Device:
         return DeviceMemory(size_bytes) if size_bytes else None
 
     def __enter__(self) -> Self:
-        self._token = _current.set(self)
+        self._before.append(_current.set(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _current.reset(self._token)
+        _current.reset(self._before.pop())
 
 
 _current: ContextVar[Device | None] = ContextVar("device", default=None)

@@ -74,8 +74,13 @@ def check(status: int) -> None:
     Raises:
         AclnnError: the status is not 0.
     """
-    if status:
-        raise _recent.get() or AclnnError("refused", argument="status", got=status)
+    if not status:
+        return
+    error = _recent.get()
+    if error is None or error.code != status:  # its message was taken, or another call was refused since
+        error = AclnnError("a call was refused", argument="status", got=status)
+        error.code = status
+    raise error
 
 
 def returns_status(call: Callable[P, None]) -> Callable[P, int]:

@@ -161,3 +161,23 @@ def test_check_raises_the_refusal() -> None:
     assert caught.value.fields()["code"] == 161002
     assert caught.value.fields()["argument"] == "groups"
     aclnn.check(0)
+
+
+def test_check_without_the_message() -> None:
+    """A status whose message was taken still raises, with its code."""
+    status = call(groups=0).plan()
+    aclnn.aclGetRecentErrMsg()
+    with pytest.raises(aclnn.AclnnError) as caught:
+        aclnn.check(status)
+    assert caught.value.code == status == 161002
+
+
+def test_devices_lie_in_each_other() -> None:
+    """The innermost device is the current one, also where one is entered twice."""
+    outer, inner = aclnn.Device("ascend910b1"), aclnn.Device("ascend950pr")
+    with outer:
+        with inner, outer:
+            assert aclnn.current_device() is outer
+        assert aclnn.current_device() is outer
+    with pytest.raises(aclnn.AclnnError, match="no device"):
+        aclnn.current_device()
