@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.errors import OperandError
+from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
@@ -14,7 +15,6 @@ from kernels.placement import chosen_cores, chosen_dtype
 from kernels.reference.checking import check_conv_backward, longest_sum, random_operands
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
-from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
 
@@ -33,7 +33,7 @@ OPERATORS = {
     "conv_backward": Operator(
         "conv_backward",
         "gradients of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         ("dx", "dw", "db"),
         "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
         " the chip until they are complete. dw = dy^T x im2col(x): blocks of dw stay on the chip until all outputs of"
@@ -44,7 +44,7 @@ OPERATORS = {
     "gemm": Operator(
         "gemm",
         "a matrix product",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
@@ -85,7 +85,8 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    kind = named(chosen_dtype(target, dtype, {}))
+    computed = chosen_dtype(target, dtype, {})
+    kind = stored_in(computed)
     if name == "conv2d_backprop_input" and isinstance(shape, ConvShape):
         return run_backprop_input(
             shape,
@@ -99,17 +100,17 @@ def run_operator(
             check=check,
         )
     if isinstance(shape, ConvShape):
-        return _conv(shape, target, kind.name, grads, chosen, tiling, numerics, seed, integers, check)
+        return _conv(shape, target, computed, grads, chosen, tiling, numerics, seed, integers, check)
     if grads:
         raise OperandError(
             "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
         )
     m, n, k = shape
     if not numerics:
-        return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
-    require_gemm_capacity(shape, target, kind.name, chosen, tiling, check=check)
+        return gemm(shape=shape, target=target, cores=chosen, dtype=computed, tiling=tiling, numerics=False)
+    require_gemm_capacity(shape, target, computed, chosen, tiling, check=check)
     made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
-    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
+    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=computed, tiling=tiling)
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
@@ -152,7 +153,7 @@ def _conv(
     require_capacity(shape, target, kind, asked, check=check)
     shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
     needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
-    made = random_operands(needed, named(kind), seed, integers, longest_sum(shape, asked))
+    made = random_operands(needed, stored_in(kind), seed, integers, longest_sum(shape, asked))
     dy, w, x = (made.get(name) for name in shapes)
     run = conv_backward(
         dy, w, x=x, shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling
