@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.dsp.dx.geometry import Geometry
-from kernels.dsp.dx.kernel import ConvDx, DxTensors
+from kernels.dsp.dx.kernel import ConvDx
 from kernels.dsp.dx.plan import plan, setting_for
 from kernels.dsp.dx.reorder import Reorder
 from kernels.dsp.dx.tiling import DxTiling
+from kernels.dsp.panels.kernel import PanelTensors
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer, fill_from
@@ -79,8 +80,9 @@ def run_dx(
     else:
         machine.launch(Reorder(g, operands.w, tap_major))
         tap_major.constant = True
-    tensors = DxTensors(operands.dy, tap_major, operands.dx, operands.workspace)
-    machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores)))
+    tensors = PanelTensors(operands.dy, tap_major, operands.dx)
+    cores = len(machine.cores)
+    machine.launch(ConvDx(g, tiling, tensors, operand, cores, workspace=operands.workspace))
 
 
 def put_operands(shape: ConvShape, operands: DxOperands, dy: Array, w: Array) -> None:

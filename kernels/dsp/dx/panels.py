@@ -44,6 +44,11 @@ class ChunkPlan:
     runs: int
     positions: int
 
+    @property
+    def cost(self) -> tuple[object, ...]:
+        """What its instructions' cost depends on, beside the block."""
+        return self.size, self.runs, self.positions, self.place
+
 
 @dataclass(frozen=True, slots=True)
 class BlockPlan:
@@ -77,7 +82,7 @@ class PanelPlan:
     def shape(self) -> tuple[object, ...]:
         """What the cost of the panel's instructions depends on, beside the size of dx."""
         return self.frame, tuple(
-            (b.size, tuple((c.size, c.runs, c.positions, c.place) for c in b.chunks)) for b in self.blocks
+            (b.size, tuple(c.cost for c in b.chunks)) for b in self.blocks
         )
 
 
@@ -117,13 +122,17 @@ class Planner:
         g = self._geometry
         hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb))
         if hull is None or g.cog == 0:
-            return PanelPlan(
-                None, (0, 0, 0), (BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ()),)
-            )
+            return self._nothing(panel)
         corner = (hull[0], hull[2], hull[4])
         frame = (panel.nb, hull[1], hull[3], hull[5], panel.gb * g.cog)
         blocks = self._row_blocks(panel) if self._tiling.column == "rows" else self._tap_blocks(panel)
         return PanelPlan(frame, corner, tuple(self._block(panel, block, corner) for block in blocks))
+
+    @staticmethod
+    def _nothing(panel: Panel) -> PanelPlan:
+        """The plan of a panel that nothing is added to."""
+        block = BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ())
+        return PanelPlan(None, (0, 0, 0), (block,))
 
     def _tap_blocks(self, panel: Panel) -> Iterator[Block]:
         """Blocks of one kernel row each: some of its columns, some channels, a piece of Cout."""

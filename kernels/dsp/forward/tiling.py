@@ -1,0 +1,82 @@
+"""The tiling of the forward convolution on a DSP: plain, printable, overridable data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernels.dsp.dx.tiling import DxTiling, Split
+from kernels.errors import unusable_tiling
+
+RENAMED = {"y_buffers": "dx_buffers", "x_buffers": "dy_buffers"}
+"""Fields of the forward convolution, and what the panels that it shares with the input gradient call them."""
+
+HELD = {"x": "dy", "w": "w", "both": "both", "none": "none"}
+"""The same of the values of gsm_holds."""
+
+
+class ForwardTiling(BaseModel):
+    """How conv_forward walks y.
+
+    Attributes:
+        split: what the cores divide: images, strips of rows of y, or output channels.
+        weights: resident in AM, read from GSM, or streamed from DDR, block by block.
+        gsm_holds: what the shared memory keeps: x panels, the weights, both or none.
+        images, rows, cols, groups, channels: the panel of y that is complete on the chip before it leaves.
+        block_channels, block_taps: output channels of one product, and kernel columns whose rows of x stand side by side.
+        k: input channels of one product, for each tap; longer sums are added onto y piece by piece.
+        positions: outputs (rows) of one product at most.
+        y_buffers, x_buffers: panels of y in AM and of x in GSM at a time.
+        ahead: steps by which loads run ahead.
+        fp16_accumulate: what fp16 products are summed in.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split: Split
+    weights: Literal["am", "gsm", "stream"]
+    gsm_holds: Literal["x", "w", "both", "none"]
+    images: int = Field(ge=1)
+    rows: int = Field(ge=1)
+    cols: int = Field(ge=1)
+    groups: int = Field(ge=1)
+    channels: int = Field(ge=1)
+    block_channels: int = Field(ge=1)
+    block_taps: int = Field(ge=1)
+    k: int = Field(ge=1)
+    positions: int = Field(ge=1)
+    y_buffers: int = Field(2, ge=1, le=2)
+    x_buffers: int = Field(2, ge=1, le=2)
+    ahead: int = Field(1, ge=0, le=8)
+    fp16_accumulate: Literal["fp32", "fp16"] = "fp32"
+
+
+def as_panels(given: Mapping[str, object]) -> dict[str, object]:
+    """Fields of the forward convolution as those of the panels.
+
+    Raises:
+        TilingError: a field is unknown, of the wrong type or out of range.
+    """
+    filler: dict[str, object] = {
+        name: 1 for name, field in ForwardTiling.model_fields.items() if field.is_required()
+    }
+    filler |= {"split": "batch", "weights": "stream", "gsm_holds": "x"}
+    try:
+        ForwardTiling.model_validate({**filler, **{k: v for k, v in given.items() if (k, v) != ("split", "auto")}})
+    except ValidationError as error:
+        raise unusable_tiling(error, ForwardTiling.model_fields) from None
+    fields = {RENAMED.get(name, name): value for name, value in given.items()}
+    if "gsm_holds" in fields:
+        fields["gsm_holds"] = HELD[str(fields["gsm_holds"])]
+    return {**fields, "column": "none"}
+
+
+def of_panels(panels: DxTiling) -> ForwardTiling:
+    """The tiling of the panels as that of the forward convolution."""
+    values: dict[str, object] = panels.model_dump(exclude={"column", "column_place", "budget_bytes"})
+    for ours, theirs in RENAMED.items():
+        values[ours] = values.pop(theirs)
+    values["gsm_holds"] = next(ours for ours, theirs in HELD.items() if theirs == values["gsm_holds"])
+    return ForwardTiling.model_validate(values)
