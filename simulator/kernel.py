@@ -5,7 +5,8 @@ A kernel never sees time. It keeps nothing from one tile to the next: rings of b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from simulator.instructions import Instruction
@@ -52,12 +53,17 @@ class Space:
     """Where a launch takes its buffers from: every core's own memories and the shared ones."""
 
     def __init__(
-        self, cores: Sequence[Core], own: dict[int, dict[str, Memory]], shared: dict[str, Memory]
+        self,
+        cores: Sequence[Core],
+        own: dict[int, dict[str, Memory]],
+        shared: dict[str, Memory],
+        roles: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Hand out buffers for these cores."""
+        """Hand out buffers for these cores; `roles` are the parts that memories play, by which they may be named."""
         self.cores = tuple(cores)
         self._own = own
         self._shared = shared
+        self._roles = roles
 
     def ring(
         self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
@@ -67,6 +73,7 @@ class Space:
         Raises:
             CapacityError: the memory is too small; `remedy` names the field of the tiling to lower.
         """
+        memory = self._roles.get(memory, memory)
         for core in self.cores:
             level = self._shared.get(memory) or self._own[core.index][memory]
             label = f"{name} of core {core.index}"
@@ -82,7 +89,7 @@ class Space:
         Raises:
             CapacityError: the memory is too small.
         """
-        level = self._shared[memory]
+        level = self._shared[self._roles.get(memory, memory)]
         ring = Ring([level.allocate(name, (size,), dtype, remedy=remedy) for _ in range(depth)])
         for core in self.cores:
             core.rings[name] = ring

@@ -99,7 +99,8 @@ class Machine:
             core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"}
             for core in self.cores
         }
-        self._main = [n for n in self._shared if n == "ddr"]
+        self._roles = {name: role.memory for name, role in target.role.items()}
+        self.main_memory = self._roles.get("main", "ddr")
         self._recorder = Recorder(tuple(self._lanes.names))
         self.launches: list[LaunchRecord] = []
         self.cycles = 0
@@ -111,16 +112,17 @@ class Machine:
         shape: tuple[int, ...],
         dtype: DType,
         *,
-        memory: str = "ddr",
+        memory: str = "",
         address: int | None = None,
     ) -> Buffer:
-        """A buffer in a shared memory that outlives launches; it has no numbers until it is filled or materialised.
+        """A buffer in a shared memory (default the main one) that outlives launches, without numbers yet.
 
         Raises:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
-        return self._shared[memory].allocate(
+        level = self._shared[self._roles.get(memory, memory) or self.main_memory]
+        return level.allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
 
@@ -139,7 +141,7 @@ class Machine:
         members = self._members(kernel)
         cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared)
+        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared, self._roles)
         kernel.setup(space)
         compiler = Compiler(self.target, self._lanes, self.checks.dropped)
         classes = [CoreClass(group, self._program(kernel, cores[group[0]], compiler)) for group in members]
@@ -210,7 +212,7 @@ class Machine:
             for memory in own.values():
                 memory.release_all()
         for name, memory in self._shared.items():
-            if name not in self._main:
+            if name != self.main_memory:
                 memory.release_all()
 
     def trace(self) -> Trace:

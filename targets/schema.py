@@ -84,6 +84,18 @@ class MemorySpec(Table):
     align_bytes: Count = 64
 
 
+class RoleSpec(Table):
+    """The part that a memory plays for the programs of a family, which name parts and not memories.
+
+    Attributes:
+        memory: which memory.
+        size_bytes: how much of it, where one memory plays several parts; default all of it.
+    """
+
+    memory: Name
+    size_bytes: Count | None = None
+
+
 class Bandwidth(Table):
     """A rate in exactly one of two units; a gigabyte is 1e9 bytes.
 
@@ -238,7 +250,7 @@ class Target(Table):
         family: what kind of programs run on it.
         clock_mhz: clock of the core; the unit of time is one cycle of it.
         groups: groups of cores, what `cores=` counts.
-        core, engine, memory, link, port, path, issue, sync, launch, matmul, vector: see the classes.
+        core, engine, memory, link, port, path, issue, sync, launch, matmul, vector, role: see the classes.
         provenance: mark and source of each number, by its dotted path.
 
     Raises:
@@ -261,6 +273,7 @@ class Target(Table):
     launch: dict[str, LaunchSpec]
     matmul: dict[str, MatmulSpec]
     vector: VectorSpec
+    role: dict[str, RoleSpec] = Field(default_factory=dict)
     provenance: dict[str, Mark] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -315,6 +328,15 @@ class Target(Table):
         """
         return int(_member(self.port, "port", port).exact_bytes_per_cycle(self.clock_mhz) * UNITS_PER_BYTE)
 
+    def role_bytes(self, role: str) -> int:
+        """Bytes of a memory that a part of it has.
+
+        Raises:
+            TargetError: the target has no such role.
+        """
+        spec = _member(self.role, "role", role)
+        return spec.size_bytes or self.memory[spec.memory].size_bytes
+
     def _lanes_of(self, engine: str) -> list[str]:
         count = self.engine[engine].count
         return [engine.upper()] if count == 1 else [f"{engine.upper()}{i}" for i in range(count)]
@@ -342,6 +364,13 @@ def _broken_references(target: Target) -> Iterator[TargetError]:
     for name, port in target.port.items():
         if port.shares and port.shares not in target.port:
             yield _unknown("port", f"port.{name}.shares", port.shares, target.port)
+    for name, role in target.role.items():
+        if role.memory not in target.memory:
+            yield _unknown("memory", f"role.{name}", role.memory, target.memory)
+        elif (role.size_bytes or 0) > target.memory[role.memory].size_bytes:
+            yield TargetError(
+                "a role larger than its memory", key=f"role.{name}.size_bytes", got=role.size_bytes
+            )
     if "default" not in target.launch:
         yield TargetError("missing key", key="launch.default", remedy="give the cost of an ordinary launch")
 

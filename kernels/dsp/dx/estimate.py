@@ -24,6 +24,7 @@ from kernels.dsp.dx.geometry import (
     pieces,
 )
 from kernels.dsp.dx.shares import shares
+from kernels.dsp.places import Places, places
 from simulator.instructions import matmul_cycles
 from simulator.timing.links import UNIT
 from simulator.values.numerics import DType
@@ -55,9 +56,15 @@ class Setting:
         object.__setattr__(self, "target_id", id(self.target))
 
     @cached_property
+    def places(self) -> Places:
+        """The memories of the target."""
+        return places(self.target)
+
+    @cached_property
     def rates(self) -> Rates:
         """The target's bandwidths."""
         target = self.target
+        where = places(target)
         by_split = {}
         for split in ("batch", "rows", "channels"):
             active = (
@@ -65,10 +72,12 @@ class Setting:
             )
             by_split[split] = (
                 active,
-                target.link_units("ddr", active) / UNIT,
-                target.link_units("gsm", active) / UNIT,
+                target.link_units(where.main_link, active) / UNIT,
+                target.link_units(where.shared_link, active) / UNIT,
             )
-        return Rates(by_split, target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT)
+        return Rates(
+            by_split, target.port_units(where.read_port) / UNIT, target.port_units(where.write_port) / UNIT
+        )
 
     @property
     def rate(self) -> str:
@@ -183,7 +192,7 @@ def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
     writes = work.dx_bytes * place.panels
     on_chip = (work.a_bytes if place.dy_in_gsm else 0) + (work.b_bytes if place.weights == "gsm" else 0)
     core = work.cycles * place.panels
-    shared = active * (reads + writes * setting.target.link["ddr"].write_cost) / ddr
+    shared = active * (reads + writes * setting.places.ddr(setting.target).write_cost) / ddr
     slowest = max(core, shared, reads / read_port, writes / write_port, active * on_chip * place.panels / gsm)
     first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
     exposed = first_load if place.dy_buffers > 1 or not place.dy_in_gsm else first_load * place.panels

@@ -70,7 +70,7 @@ class ConvDx(PanelKernel):
                 limit=f"{self.tiling.budget_bytes} bytes",
                 remedy="raise budget_bytes, or lower positions, block_channels or block_taps",
             )
-        space.ring("columns", "am", half, self.sum_type, depth=2, remedy="lower budget_bytes")
+        space.ring("columns", "array", half, self.sum_type, depth=2, remedy="lower budget_bytes")
 
     def weight_rows(self) -> tuple[int, int]:
         """An output channel a row."""

@@ -10,6 +10,7 @@ from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, pane
 from kernels.dsp.dx.geometry import Geometry, Panel, dy_hull
 from kernels.dsp.dx.shares import in_step, shares
 from kernels.dsp.dx.tiling import DxTiling, checked
+from kernels.dsp.places import default_look_ahead
 from kernels.errors import TilingError
 from simulator.values.numerics import DType
 from targets.schema import Target
@@ -59,6 +60,7 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     Raises:
         TilingError: a given field is not usable, or nothing fits with it.
     """
+    given = {**default_look_ahead(setting.target), **given}
     kept = tuple(sorted((k, v) for k, v in given.items() if (k, v) != ("split", "auto")))
     return (
         _plan(setting, kept)
@@ -204,7 +206,7 @@ def _fitting(
     """The panel of this height with the most columns and images that leaves AM room for columns and weights."""
     g = setting.geometry
     columns = 0 if probe.column == "none" else probe.budget_bytes
-    room = setting.target.memory["am"].size_bytes - columns
+    room = setting.places.array_bytes - columns
     whole = rows >= g.h.size and g.d.size == 1
     together = min(images, max(1, TOGETHER // max(1, g.h.out * g.w.out))) if whole else 1
     for cols in [probe.cols] if "cols" in given else (_halvings(g.w.size) if rows == 1 else [g.w.size]):
@@ -259,7 +261,7 @@ def _blockings(
     """Blocks of columns and pieces of Cout, with as many outputs a product as SM and a half buffer hold."""
     g, item = setting.geometry, setting.operand.size_bytes
     half = probe.budget_bytes // 2 // setting.sum_type.size_bytes
-    sm = setting.target.memory["sm"].size_bytes // 2 // item
+    sm = setting.places.scalar_bytes // 2 // item
     for taps, channels in _block_shapes(g, panel, given, probe):
         for k in _sum_pieces(g, panel, given, probe):
             most = sm // (panel.gb * k)
@@ -307,15 +309,12 @@ def _placements(
     probe: DxTiling,
 ) -> Iterator[tuple[str, bool, int]]:
     """(weights, dy in GSM, panels of dy) that AM and GSM have room for."""
-    g, item, memory = setting.geometry, setting.operand.size_bytes, setting.target.memory
+    g, item, where = setting.geometry, setting.operand.size_bytes, setting.places
     used = size.images * min(size.rows, g.h.size) * min(size.cols, g.w.size) * size.groups * size.channels
     staging = setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
     columns = 0 if probe.column == "none" else probe.budget_bytes
     room = (
-        memory["am"].size_bytes
-        - columns
-        - used * (setting.sum_type.size_bytes * size.dx_buffers + staging)
-        - 1024
+        where.array_bytes - columns - used * (setting.sum_type.size_bytes * size.dx_buffers + staging) - 1024
     )
     share = shares(g, split, 0, setting.cores)[0]
     taps = g.taps if probe.column == "rows" else blocking.block_taps
@@ -326,7 +325,7 @@ def _placements(
     for weights in _weight_places(given, probe):
         if (resident if weights == "am" else block) > room:
             continue
-        gsm = memory["gsm"].size_bytes - (everything if weights == "gsm" else 0) - 4096
+        gsm = where.shared_bytes - (everything if weights == "gsm" else 0) - 4096
         owners = 1 if in_step(g, split, size.channels, setting.cores) else setting.cores
         for in_gsm in [probe.dy_in_gsm] if "gsm_holds" in given else (True, False):
             for buffers in ([probe.dy_buffers] if "dy_buffers" in given else (2, 1)) if in_gsm else (1,):

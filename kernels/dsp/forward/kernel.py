@@ -60,9 +60,9 @@ class ConvForward(PanelKernel):
         """The bias, as it is given and as it is added."""
         if self.bias is None:
             return
-        space.ring("bias", "am", self.bias.size, self.sum_type, remedy="lower channels or rows")
+        space.ring("bias", "array", self.bias.size, self.sum_type, remedy="lower channels or rows")
         if self.bias.dtype is not self.sum_type:
-            space.ring("bias_given", "am", self.bias.size, self.bias.dtype, remedy="lower channels or rows")
+            space.ring("bias_given", "array", self.bias.size, self.bias.dtype, remedy="lower channels or rows")
 
     def weight_rows(self) -> tuple[int, int]:
         """A tap and an input channel a row."""

@@ -161,19 +161,20 @@ class PanelKernel:
         t = self.tiling
         kinds = distinct([work for core in space.cores for work in self.work(core.rank, core.count)])
         rows = max((prod(c.size) for w in kinds for b in w.plan.blocks for c in b.chunks if c.m), default=1)
-        space.ring("rows", "sm", rows, self.operand, depth=2, remedy="lower positions or k")
+        depth = 1 + min(t.ahead, 1)
+        space.ring("rows", "scalar", rows, self.operand, depth=depth, remedy="lower positions or k")
         out = max((w.panel.nb * w.panel.hb * w.panel.wb * w.panel.gb * w.panel.cb for w in kinds), default=1)
         less = "lower rows, cols, images or channels"
-        space.ring(self.result_name, "am", out, self.sum_type, depth=t.dx_buffers, remedy=less)
+        space.ring(self.result_name, "array", out, self.sum_type, depth=t.dx_buffers, remedy=less)
         if self.tensors.result.dtype is not self.sum_type:
-            space.ring("staged", "am", out, self.tensors.result.dtype, remedy=less)
+            space.ring("staged", "array", out, self.tensors.result.dtype, remedy=less)
         self._setup_more(space, kinds)
         self._setup_weights(space, kinds)
         if t.dy_in_gsm:
             size = max((prod(w.plan.frame) for w in kinds if w.plan.frame), default=1)
             ring = space.common_ring if self.together else space.ring
             less = f"{less}, or set gsm_holds"
-            ring(self.source_name, "gsm", size, self.operand, depth=t.dy_buffers, remedy=less)
+            ring(self.source_name, "shared", size, self.operand, depth=t.dy_buffers, remedy=less)
 
     def _setup_more(self, space: Space, kinds: Sequence[Work]) -> None:
         """What else a subclass needs."""
@@ -181,15 +182,15 @@ class PanelKernel:
     def _setup_weights(self, space: Space, kinds: Sequence[Work]) -> None:
         if self.tiling.weights == "am":
             most = max((prod(self.resident(self.work(c.rank, c.count))[1]) for c in space.cores), default=1)
-            space.ring("weights", "am", most, self.operand, remedy="set weights=stream or weights=gsm")
+            space.ring("weights", "array", most, self.operand, remedy="set weights=stream or weights=gsm")
         else:
             block = max((prod(b.size) for w in kinds for b in w.plan.blocks if b.size), default=1)
             space.ring(
-                "weights", "am", block, self.operand, depth=2, remedy="lower block_channels, block_taps or k"
+                "weights", "array", block, self.operand, depth=2, remedy="lower block_channels, block_taps or k"
             )
         if self.tiling.w_in_gsm:
             space.common_ring(
-                "w_all", "gsm", prod(self.weight_rows()), self.operand, remedy="set weights=stream"
+                "w_all", "shared", prod(self.weight_rows()), self.operand, remedy="set weights=stream"
             )
 
     def program(self, core: Core) -> Iterator[Instruction]:
