@@ -124,24 +124,36 @@ class Buffer:
             view = self._boxes[key] = self._cut(start, size, frame, shape, first)
         return view
 
-    def strided(self, start: tuple[int, ...], size: tuple[int, ...], steps: tuple[int, ...]) -> View:
+    def strided(
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        steps: tuple[int, ...],
+        *,
+        frame: tuple[int, ...] | None = None,
+    ) -> View:
         """The view of `size` elements on every axis from `start`, `steps` elements apart; none of the sizes is 0.
 
+        With `frame` the first elements of the buffer are seen as a packed array of this shape.
+
         Raises:
-            BoundsError: it leaves the buffer.
+            BoundsError: it leaves the buffer, or the frame.
         """
-        index = []
-        for low, count, step, limit in zip(start, size, steps, self.shape, strict=True):
+        index, whole = [], frame or self.shape
+        if prod(whole) > self.size:
+            raise self._out_of_bounds(start, whole)
+        for low, count, step, limit in zip(start, size, steps, whole, strict=True):
             stop = low + (count - 1) * step + 1
             if low < 0 or count < 1 or stop > limit:
                 raise self._out_of_bounds(start, size)
             index.append(slice(low, stop, step))
-        distances = tuple(step * stride for step, stride in zip(steps, self.strides, strict=True))
         item = self.dtype.size_bytes
+        strides = packed_strides(whole, item)
+        distances = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
         (rows, row_bytes, stride), exact = collapse(tuple(zip(size, distances, strict=True)), item)
-        offset = sum(low * stride for low, stride in zip(start, self.strides, strict=True))
+        offset = sum(low * stride for low, stride in zip(start, strides, strict=True))
         covered = Range(self.address + offset, rows, row_bytes, stride)
-        return _StridedView(self, start, size, covered, exact, tuple(index))
+        return _StridedView(self, start, size, covered, exact, tuple(index), whole)
 
     def _cut(
         self,
@@ -241,9 +253,9 @@ class View:
 
 
 class _StridedView(View):
-    """Every so many elements of each axis."""
+    """Every so many elements of each axis of an array of this shape."""
 
-    __slots__ = ("_index",)
+    __slots__ = ("_index", "_whole")
 
     def __init__(
         self,
@@ -253,12 +265,17 @@ class _StridedView(View):
         covered: Range,
         exact: bool,
         index: tuple[slice, ...],
+        whole: tuple[int, ...],
     ) -> None:
         super().__init__(buffer, start, shape, covered, exact)
         self._index = index
+        self._whole = whole
 
     def _part(self) -> Array:
-        return self.buffer.numbers()[self._index]
+        data = self.buffer.numbers()
+        if data.shape != self._whole:
+            data = data.reshape(-1)[: prod(self._whole)].reshape(self._whole)
+        return data[self._index]
 
 
 class Memory:

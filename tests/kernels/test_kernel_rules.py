@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from kernels.dsp.dx.geometry import Geometry, Span, chunk_kinds, chunks
-from kernels.dsp.dx.kernel import ConvDx
+from kernels.dsp.dx.kernel import ConvDx, DxTensors, Work
 from kernels.dsp.dx.lowering import DxOperands, allocate_dx, dx_tiling, put_operands, take_dx
 from kernels.dsp.dx.panels import BlockPlan
 from kernels.dsp.dx.program import DxProgram
 from kernels.dsp.dx.reorder import Reorder
-from kernels.dsp.panels.kernel import PanelTensors, Work
 from kernels.reference.checking import random_operands
 from kernels.reference.references import conv_backward_reference
 from kernels.shape.shapes import ConvShape
@@ -88,7 +87,7 @@ def machine_and_operands(
     operands.dy.constant = True
     geometry = Geometry.of(SHAPE)
     machine.launch(Reorder(geometry, operands.w, operands.tap_major))
-    tensors = PanelTensors(operands.dy, operands.tap_major, operands.dx)
+    tensors = DxTensors(operands.dy, operands.tap_major, operands.dx)
     return machine, operands, ConvDx(geometry, chosen, tensors, kind, 2), made
 
 

@@ -22,8 +22,12 @@ from kernels.dsp.panels.kernel import Box, PanelKernel, PanelTensors, Work
 from kernels.errors import TilingError
 from simulator.instructions import Instruction
 from simulator.kernel import Core, Space
-from simulator.memory.memories import Buffer
 from simulator.values.numerics import DType
+
+__all__ = ["ConvDx", "DxTensors", "Work"]
+
+DxTensors = PanelTensors
+"""dy, the tap-major weights, dx, and the workspace of columns."""
 
 
 class ConvDx(PanelKernel):
@@ -41,23 +45,19 @@ class ConvDx(PanelKernel):
         operand: DType,
         cores: int,
         *,
-        workspace: Buffer | None = None,
         accumulate: bool = False,
+        name: str = "",
     ) -> None:
-        """A kernel for these tensors on so many cores; with `accumulate` dx is added to, else written.
-
-        `workspace` is [cores, halves, elements] in DDR, where columns wait there.
-        """
-        super().__init__(geometry, tiling, tensors, operand, cores, planner(geometry, tiling))
-        self.workspace = workspace
+        """A kernel for these tensors on so many cores; with `accumulate` dx is added to, else written."""
+        super().__init__(geometry, tiling, tensors, operand, cores, planner(geometry, tiling), name=name)
         self.accumulate = accumulate
 
     def key(self) -> Hashable:
         """Whether dx is added to, beside the rest."""
         return (super().key(), self.accumulate)
 
-    def _setup_more(self, space: Space, kinds: Sequence[Work]) -> None:
-        """Columns, where they wait."""
+    def _setup_columns(self, space: Space, kinds: Sequence[Work]) -> None:
+        """Columns, unless products are added at once."""
         if self.tiling.column == "none":
             return
         half = self.tiling.budget_bytes // 2 // self.sum_type.size_bytes

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, panel_work
-from kernels.dsp.dx.geometry import Geometry, Panel, dy_hull
+from kernels.dsp.dx.geometry import Geometry, Panel
 from kernels.dsp.dx.shares import in_step, shares
 from kernels.dsp.dx.tiling import DxTiling, checked
 from kernels.dsp.places import default_look_ahead
@@ -262,9 +262,9 @@ def _blockings(
     g, item = setting.geometry, setting.operand.size_bytes
     half = probe.budget_bytes // 2 // setting.sum_type.size_bytes
     sm = setting.places.scalar_bytes // 2 // item
-    for taps, channels in _block_shapes(g, panel, given, probe):
+    for taps, channels in _block_shapes(setting, panel, given, probe):
         for k in _sum_pieces(g, panel, given, probe):
-            most = sm // (panel.gb * k)
+            most = sm // (panel.gb * setting.depth(taps, k))
             if probe.column != "none":
                 most = min(most, half // (panel.gb * taps * channels))
             if "positions" in given:
@@ -286,18 +286,18 @@ def _even(positions: int) -> int:
 
 
 def _block_shapes(
-    g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling
+    setting: Setting, panel: Panel, given: Mapping[str, object], probe: DxTiling
 ) -> list[tuple[int, int]]:
     """(taps, channels) of a block."""
+    g, width = setting.geometry, setting.width
     if probe.column == "rows":
         return [(g.taps, panel.cb)]
-    taps = [probe.block_taps] if "block_taps" in given else [g.w.kernel, 1]
-    taps = [1] if probe.column == "none" else [min(t, g.w.kernel) for t in taps]
+    tried = setting.taps_together(probe.column)
+    taps = [min(probe.block_taps, *tried[:1])] if "block_taps" in given else tried
     wide = [panel.cb] if panel.gb > 1 else [panel.cb, *(w for w in WIDTHS if w < panel.cb)]
     wide = [min(probe.block_channels, panel.cb)] if "block_channels" in given else wide
-    return list(
-        dict.fromkeys((t, c) for t in taps for c in wide if t * c <= 768 or c <= 16 or len(wide) == 1)
-    )
+    shapes = ((t, c) for t in taps for c in wide if width(t, c) <= 768 or c <= 16 or len(wide) == 1)
+    return list(dict.fromkeys(shapes))
 
 
 def _placements(
@@ -314,7 +314,10 @@ def _placements(
     staging = setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
     columns = 0 if probe.column == "none" else probe.budget_bytes
     room = (
-        where.array_bytes - columns - used * (setting.sum_type.size_bytes * size.dx_buffers + staging) - 1024
+        where.array_bytes
+        - columns
+        - used * (setting.sum_type.size_bytes * size.dx_buffers + staging)
+        - setting.reserved_bytes
     )
     share = shares(g, split, 0, setting.cores)[0]
     taps = g.taps if probe.column == "rows" else blocking.block_taps
@@ -359,7 +362,7 @@ def _largest_hull(g: Geometry, rows: int, cols: int) -> int:
     most = 0
     for d in {0, g.d.size // 2, g.d.size - 1}:
         for h in range(0, g.h.size, max(1, rows)):
-            hull = dy_hull(g, (d, h, min(rows, g.h.size - h), 0, g.w.size if cols >= g.w.size else cols))
+            hull = g.hull(d, h, min(rows, g.h.size - h), 0, g.w.size if cols >= g.w.size else cols)
             if hull:
                 wide = hull[5] if cols >= g.w.size else min(g.w.out, hull[5] + g.w.kernel * g.w.dilation)
                 most = max(most, hull[1] * min(g.h.out, hull[3] + 1) * wide)

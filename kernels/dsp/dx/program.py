@@ -13,7 +13,7 @@ from simulator.kernel import Core
 from simulator.memory.boxes import load_box
 from simulator.memory.memories import View
 from simulator.tiles import Step
-from simulator.vector import Cast, Fill
+from simulator.vector import Cast
 
 if TYPE_CHECKING:
     from kernels.dsp.dx.kernel import ConvDx
@@ -27,14 +27,14 @@ class DxProgram(PanelProgram["ConvDx"]):
     def __init__(self, kernel: ConvDx, core: Core) -> None:
         """Look up the core's share."""
         super().__init__(kernel, core)
-        self.columns = Columns(kernel.sum_type, kernel.rate, kernel.tiling, kernel.workspace)
+        self.columns = Columns(kernel.sum_type, kernel.rate, kernel.tiling, kernel.tensors.workspace)
 
     def _start(self, work: Work, ordinal: int, total: View) -> Iterator[Instruction]:
-        """Start dx at zero, or at what it holds."""
-        coords, rings = work.origin + NO_PRODUCT, self.core.rings
+        """Start dx at what it holds, where that is added to."""
         if not self.kernel.accumulate:
-            yield Fill(total, coords=coords)
+            yield from super()._start(work, ordinal, total)
             return
+        coords, rings = work.origin + NO_PRODUCT, self.core.rings
         held = rings["staged"][ordinal] if "staged" in rings else total.buffer
         box = self._result_box(work.panel)
         dx = self.kernel.tensors.result

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from kernels.dsp.dx.geometry import Axis, Geometry, Panel, Span, pieces
+from kernels.dsp.dx.geometry import Axis, Geometry
 
 Hull = tuple[int, int, int, int, int, int]
 """(plane, planes, row, rows, column, columns) of a box."""
@@ -37,18 +37,6 @@ class ForwardGeometry(Geometry):
     def hull(self, d: int, h: int, hb: int, w: int, wb: int) -> Hull | None:
         """The box of x that the outputs of a panel read, if they read any."""
         return input_hull(self, d, h, hb, w, wb)
-
-    def tap_groups(
-        self, panel: Panel, block_taps: int, whole_rows: bool  # noqa: ARG002  # columns are never kept
-    ) -> list[tuple[int, int, tuple[Span, ...]]]:
-        """(taps of a product, taps whose weights it brings in, outputs) of the blocks of a panel."""
-        found = []
-        for _, _, first, end in input_rows(self, panel.d, panel.h, panel.hb):
-            for kw, taps in pieces(self.w.kernel, block_taps):
-                for index, run in enumerate(tap_runs(self, kw, taps, panel.w, panel.wb)):
-                    span = Span(panel.d, first, end - first, run.ow, run.end - run.ow)
-                    found.append((run.taps, 0 if index else taps, (span,)))
-        return found
 
 
 def _turned(axis: Axis) -> Axis:

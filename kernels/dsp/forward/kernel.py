@@ -14,7 +14,7 @@ Layouts in DDR: x and y are [N, D, H, W, C]; weights are [groups, taps, Cin / gr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kernels.dsp.dx.geometry import Panel
 from kernels.dsp.dx.tiling import DxTiling
@@ -23,8 +23,7 @@ from kernels.dsp.forward.panels import planner
 from kernels.dsp.forward.program import ForwardProgram
 from kernels.dsp.panels.kernel import Box, PanelKernel, PanelTensors, Work
 from simulator.instructions import Instruction
-from simulator.kernel import Core, Space
-from simulator.memory.memories import Buffer
+from simulator.kernel import Core
 from simulator.values.numerics import DType
 
 
@@ -44,25 +43,10 @@ class ConvForward(PanelKernel):
         operand: DType,
         cores: int,
         *,
-        bias: Buffer | None = None,
-        name: str = "conv_forward",
+        name: str = "",
     ) -> None:
-        """A kernel for these tensors on so many cores; `bias` is [Cout]."""
-        super().__init__(geometry, tiling, tensors, operand, cores, planner(geometry, tiling))
-        self.bias = bias
-        self.name = name
-
-    def key(self) -> Hashable:
-        """Whether there is a bias, beside the rest."""
-        return (super().key(), self.bias is not None)
-
-    def _setup_more(self, space: Space, kinds: Sequence[Work]) -> None:  # noqa: ARG002  # dx's columns need them
-        """The bias, as it is given and as it is added."""
-        if self.bias is None:
-            return
-        space.ring("bias", "array", self.bias.size, self.sum_type, remedy="lower channels or rows")
-        if self.bias.dtype is not self.sum_type:
-            space.ring("bias_given", "array", self.bias.size, self.bias.dtype, remedy="lower channels or rows")
+        """A kernel for these tensors on so many cores."""
+        super().__init__(geometry, tiling, tensors, operand, cores, planner(geometry, tiling), name=name)
 
     def weight_rows(self) -> tuple[int, int]:
         """A tap and an input channel a row."""

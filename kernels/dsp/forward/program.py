@@ -10,43 +10,17 @@ from kernels.dsp.dx.geometry import Panel
 from kernels.dsp.dx.panels import BlockPlan
 from kernels.dsp.forward.panels import OutputChunk, RowCopy
 from kernels.dsp.forward.product import BlockProduct
-from kernels.dsp.panels.program import LOAD_ROWS, LOAD_WEIGHTS, NO_PRODUCT, PanelProgram
+from kernels.dsp.panels.program import LOAD_ROWS, PanelProgram
 from simulator.instructions import Copy, Instruction, MatmulInto
-from simulator.memory.boxes import load_box
 from simulator.memory.memories import View
 from simulator.tiles import Step
-from simulator.vector import Cast, Fill, Spread
 
 if TYPE_CHECKING:
     from kernels.dsp.forward.kernel import ConvForward
-    from kernels.dsp.panels.kernel import Work
 
 
 class ForwardProgram(PanelProgram["ConvForward"]):
     """Panels of y."""
-
-    def _prologue(self) -> Iterator[Instruction]:
-        """The bias too, in the type of the sums."""
-        yield from super()._prologue()
-        bias, rings = self.kernel.bias, self.core.rings
-        if bias is None:
-            return
-        size = bias.shape
-        given = rings["bias_given"][0] if "bias_given" in rings else rings["bias"][0]
-        yield from load_box(given, bias, (0,), size, channel=LOAD_WEIGHTS, name="load_bias")
-        if "bias_given" in rings:
-            yield Cast(rings["bias"][0].dense(size), given.dense(size))
-
-    def _start(self, work: Work, ordinal: int, total: View) -> Iterator[Instruction]:  # noqa: ARG002  # dx's needs it
-        """Start y at the bias, or at zero."""
-        coords, panel = work.origin + NO_PRODUCT, work.panel
-        if self.kernel.bias is None:
-            yield Fill(total, coords=coords)
-            return
-        wide = panel.gb * panel.cb
-        rows = total.buffer.dense((panel.nb * panel.hb * panel.wb, wide))
-        bias = self.core.rings["bias"][0].dense((wide,), panel.g * self.geometry.cig + panel.c)
-        yield Spread(rows, bias, coords=coords)
 
     def _load_rows(self, step: Step) -> Iterator[Instruction]:
         """Rows of x into SM, tap beside tap: [m, taps x k], or [m, groups, taps x k]."""

@@ -4,59 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernels.dsp.dx.geometry import Geometry
-from kernels.dsp.dx.reorder import Piece, Reorder
+from kernels.dsp.dx.geometry import Geometry, pieces
+from kernels.dsp.dx.reorder import BUFFER_BYTES, Box, Piece, Reorder
 from simulator.instructions import Instruction
 from simulator.kernel import Core
-from simulator.memory.boxes import load_box, store_box
-from simulator.tiles import Loop, Step, walk
 from simulator.vector import Permute
+
+TOGETHER = 64
+"""Output channels of a piece, at most: rows of the result that are long enough for DDR's bursts."""
 
 
 class ReorderForward(Reorder):
     """Each core transposes a contiguous piece of the output channels, a group at a time."""
 
+    order = (2, 1, 0)
+
     @staticmethod
     def needed(geometry: Geometry) -> bool:
         """Whether the two layouts differ in memory, and somebody reads the weights."""
         g = geometry
-        many = sum(size > 1 for size in (g.cog, g.cig, g.taps))
-        return many > 1 and g.cog > 1 and g.cout > 0 and g.n > 0
+        return g.n > 0 < g.cout and sum(size > 1 for size in (g.cog, g.cig, g.taps)) > 1
 
     def tiles(self, rank: int, count: int) -> Sequence[Piece]:
-        """The pieces of a core, cut where a group ends."""
-        cog, found = self.geometry.cog, []
-        for k, kb, c, cb in super().tiles(rank, count):
-            edges = [k, *range((k // cog + 1) * cog, k + kb, cog), k + kb]
-            found += [(a, b - a, c, cb) for a, b in zip(edges, edges[1:], strict=False)]
-        return found
+        """The pieces of a core: some output channels of a group, and as many input channels as the buffers hold."""
+        g, item = self.geometry, self.source.dtype.size_bytes
+        cuts = pieces(g.cout, -(-g.cout // count))
+        if rank >= len(cuts):
+            return ()
+        first, end = cuts[rank][0], sum(cuts[rank])
+        edges = [first, *range((first // g.cog + 1) * g.cog, end, g.cog), end]
+        outs = [(a + k, kb) for a, b in zip(edges, edges[1:], strict=False) for k, kb in pieces(b - a, TOGETHER)]
+        return [
+            (k, kb, c, cb)
+            for k, kb in outs
+            for c, cb in pieces(g.cig, max(1, BUFFER_BYTES // (kb * g.taps * item)))
+        ]
 
-    def program(self, core: Core) -> Iterator[Instruction]:
-        """Load, transpose, store."""
-        taps, cog = self.geometry.taps, self.geometry.cog
-
-        def load(step: Step) -> Iterator[Instruction]:
-            k, kb, c, cb = step.tile
-            local = core.rings["reorder_in"][step.ordinal]
-            yield from load_box(
-                local, self.source, (k, c, 0), (kb, cb, taps), channel=1, coords=(k, c), name="load_w"
-            )
-
-        def compute(step: Step) -> Iterator[Instruction]:
-            k, kb, c, cb = step.tile
-            source = core.rings["reorder_in"][step.ordinal].dense((kb, cb, taps))
-            result = core.rings["reorder_out"][step.ordinal]
-            yield Permute(result.dense((taps, cb, kb)), source, (2, 1, 0), coords=(k, c))
-            place, size = (k // cog, 0, c, k % cog), (1, taps, cb, kb)
-            yield from store_box(
-                self.result, place, size, result, channel=3, coords=(k, c), name="store_w"
-            )
-
-        yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)
+    def made(self, piece: Piece) -> Box:
+        """Where a piece goes in the result."""
+        k, kb, c, cb = piece
+        group, place = divmod(k, self.geometry.cog)
+        return (group, 0, c, place), (1, self.geometry.taps, cb, kb)
 
     def values(self, core: Core) -> Iterator[Instruction]:
-        """A piece as one step."""
-        taps, cog = self.geometry.taps, self.geometry.cog
-        for k, kb, c, cb in self.tiles(core.rank, core.count):
-            there = self.result.box((k // cog, 0, c, k % cog), (1, taps, cb, kb), shape=(taps, cb, kb))
-            yield Permute(there, self.source.box((k, c, 0), (kb, cb, taps)), (2, 1, 0))
+        """The pieces straight from source to result."""
+        for piece in self.tiles(core.rank, core.count):
+            start, size = self.made(piece)
+            yield Permute(self.result.box(start, size, shape=size[1:]), self.source.box(*self.given(piece)), self.order)

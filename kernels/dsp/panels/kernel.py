@@ -30,11 +30,20 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PanelTensors:
-    """The tensors in DDR: source [N, D, H, W, C], weights with taps before channels, result [N, D, H, W, C]."""
+    """The tensors in DDR.
+
+    Attributes:
+        source, result: [N, D, H, W, C].
+        w: the weights in the order of the kernel.
+        workspace: where columns wait, [cores, halves, elements].
+        bias: what the result starts at, [C].
+    """
 
     source: Buffer
     w: Buffer
     result: Buffer
+    workspace: Buffer | None = None
+    bias: Buffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +72,11 @@ class PanelKernel:
         operand: DType,
         cores: int,
         planner: Planner,
+        *,
+        name: str = "",
     ) -> None:
-        """A kernel for these tensors on so many cores."""
+        """A kernel for these tensors on so many cores; `name` is its launch's, where it is not its own."""
+        self.name = name or type(self).name
         self.geometry = geometry
         self.tiling = tiling
         self.tensors = tensors
@@ -76,10 +88,10 @@ class PanelKernel:
         self._work: dict[tuple[int, int], tuple[Work, ...]] = {}
 
     def key(self) -> Hashable:
-        """Geometry, tiling, types and memories; the machine adds core and count."""
+        """Geometry, tiling, types and memories, and whether there is a bias; the machine adds core and count."""
         t = self.tensors
         types = (self.operand.name, t.result.dtype.name, t.source.memory, t.w.memory, t.result.memory)
-        return (type(self), self.geometry, self.tiling, types, self.together)
+        return (type(self), self.geometry, self.tiling, types, self.together, t.bias is not None)
 
     # -- what a core does ------------------------------------------------------------------------------------
 
@@ -168,7 +180,8 @@ class PanelKernel:
         space.ring(self.result_name, "array", out, self.sum_type, depth=t.dx_buffers, remedy=less)
         if self.tensors.result.dtype is not self.sum_type:
             space.ring("staged", "array", out, self.tensors.result.dtype, remedy=less)
-        self._setup_more(space, kinds)
+        self._setup_columns(space, kinds)
+        self._setup_bias(space)
         self._setup_weights(space, kinds)
         if t.dy_in_gsm:
             size = max((prod(w.plan.frame) for w in kinds if w.plan.frame), default=1)
@@ -176,8 +189,17 @@ class PanelKernel:
             less = f"{less}, or set gsm_holds"
             ring(self.source_name, "shared", size, self.operand, depth=t.dy_buffers, remedy=less)
 
-    def _setup_more(self, space: Space, kinds: Sequence[Work]) -> None:
-        """What else a subclass needs."""
+    def _setup_columns(self, space: Space, kinds: Sequence[Work]) -> None:
+        """Products that wait to be added: there are none, unless a subclass keeps some."""
+
+    def _setup_bias(self, space: Space) -> None:
+        """The bias as it is given, and as it is added."""
+        bias = self.tensors.bias
+        if bias is None:
+            return
+        space.ring("bias", "array", bias.size, self.sum_type, remedy="lower channels or rows")
+        if bias.dtype is not self.sum_type:
+            space.ring("bias_given", "array", bias.size, bias.dtype, remedy="lower channels or rows")
 
     def _setup_weights(self, space: Space, kinds: Sequence[Work]) -> None:
         if self.tiling.weights == "am":

@@ -12,7 +12,7 @@ from simulator.kernel import Core
 from simulator.memory.boxes import load_box, store_box
 from simulator.memory.memories import Buffer, View
 from simulator.tiles import Loop, Step, walk
-from simulator.vector import Cast
+from simulator.vector import Cast, Fill, Spread
 
 if TYPE_CHECKING:
     from kernels.dsp.panels.kernel import PanelKernel, Work
@@ -75,10 +75,6 @@ class PanelProgram(Generic[K]):
 
     # -- what subclasses say ---------------------------------------------------------------------------------
 
-    def _start(self, work: Work, ordinal: int, total: View) -> Iterator[Instruction]:
-        """Give a panel of the result its first values."""
-        raise NotImplementedError
-
     def _load_rows(self, step: Step) -> Iterable[Instruction]:
         """Rows of the source into SM, for one chunk."""
         raise NotImplementedError
@@ -109,6 +105,17 @@ class PanelProgram(Generic[K]):
             start, size = self.resident
             held, w = rings["weights"][0], kernel.tensors.w
             yield from load_box(held, w, start, size, channel=LOAD_WEIGHTS, name="load_w")
+        yield from self._load_bias()
+
+    def _load_bias(self) -> Iterator[Instruction]:
+        """The bias, in the type of the sums."""
+        bias, rings = self.kernel.tensors.bias, self.core.rings
+        if bias is None:
+            return
+        given = rings["bias_given" if "bias_given" in rings else "bias"][0]
+        yield from load_box(given, bias, (0,), bias.shape, channel=LOAD_WEIGHTS, name="load_bias")
+        if "bias_given" in rings:
+            yield Cast(rings["bias"][0].dense(bias.shape), given.dense(bias.shape))
 
     def _load_weights(self, step: Step) -> Iterable[Instruction]:
         """A block of weights into AM, from DDR or GSM, unless all of them are there."""
@@ -187,6 +194,17 @@ class PanelProgram(Generic[K]):
         if self.kernel.together and (step.ordinal == 0 or not self.panels_ahead):
             yield Barrier(PANEL)
         yield from self._start(step.tile, step.ordinal, self._result(step.tile.panel, step.ordinal))
+
+    def _start(self, work: Work, ordinal: int, total: View) -> Iterator[Instruction]:  # noqa: ARG002  # dx stages by it
+        """Start the panel at the bias, or at zero."""
+        coords, panel = work.origin + NO_PRODUCT, work.panel
+        if self.kernel.tensors.bias is None:
+            yield Fill(total, coords=coords)
+            return
+        wide = panel.gb * panel.cb
+        rows = total.buffer.dense((panel.nb * panel.hb * panel.wb, wide))
+        bias = self.core.rings["bias"][0].dense((wide,), panel.g * self.geometry.cig + panel.c)
+        yield Spread(rows, bias, coords=coords)
 
     def _result(self, panel: Panel, ordinal: int) -> View:
         shape = (panel.nb, panel.hb, panel.wb, panel.gb, panel.cb)
