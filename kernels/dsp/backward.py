@@ -154,9 +154,7 @@ class Backward:
         return found
 
 
-def peak_flops_per_cycle(
-    machine: Machine, operand: DType, tilings: Iterable[Mapping[str, object]]
-) -> float:
+def peak_flops_per_cycle(machine: Machine, operand: DType, tilings: Iterable[Mapping[str, object]]) -> float:
     """Peak of a core, at the fastest rate that one of the tilings computes at."""
     half = operand.name == "fp16" and any(t.get("fp16_accumulate") == "fp16" for t in tilings)
     return machine.target.matmul[operand.name + ("_fp16" if half else "")].flops_per_cycle

@@ -87,7 +87,6 @@ class Setting:
         """The target's matrix rate."""
         return self.operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
 
-
     def depth(self, taps: int, k: int) -> int:  # noqa: ARG002  # some kernels sum over taps as well
         """The length of a product's sum."""
         return k

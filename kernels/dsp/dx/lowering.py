@@ -32,7 +32,7 @@ class DxOperands:
 def dx_tiling(
     shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object], *, bias: bool = False
 ) -> DxTiling:
-    """The tiling of dx on the machine's cores: chosen where it is not given; with room for a bias where there is one."""
+    """The tiling of dx on the machine's cores, chosen where it is not given; with room for a bias if there is one."""
     sum_type = dtype("fp16" if operand.name == "fp16" and given.get("fp16_accumulate") == "fp16" else "fp32")
     cores = len(machine.cores)
     setting = setting_for(Geometry.of(shape), machine.target, operand, sum_type, operand, cores)

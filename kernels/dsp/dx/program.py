@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kernels.dsp.dx.columns import AXES, Columns
 from kernels.dsp.dx.panels import BlockPlan, ChunkPlan
@@ -16,13 +16,15 @@ from simulator.tiles import Step
 from simulator.vector import Cast
 
 if TYPE_CHECKING:
-    from kernels.dsp.dx.kernel import ConvDx
     from kernels.dsp.dx.geometry import Panel
+    from kernels.dsp.dx.kernel import ConvDx
     from kernels.dsp.panels.kernel import Work
 
 
-class DxProgram(PanelProgram["ConvDx"]):
+class DxProgram(PanelProgram):
     """Panels of dx."""
+
+    kernel: ConvDx
 
     def __init__(self, kernel: ConvDx, core: Core) -> None:
         """Look up the core's share."""
@@ -61,7 +63,7 @@ class DxProgram(PanelProgram["ConvDx"]):
         if step.up is None:
             return
         panel = step.up.tile.panel
-        for chunk in plan.whole:
+        for chunk in cast("tuple[ChunkPlan, ...]", plan.whole):
             source, frame, place = self._source(step.up, chunk.place)
             rows = source.box(place, chunk.size, frame=frame, shape=_rows_shape(chunk, plan, panel))
             weights, total = self._block(panel, plan, step.ordinal), self._result(panel, step.up.ordinal)

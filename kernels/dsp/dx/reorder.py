@@ -93,7 +93,9 @@ class Reorder:
         def load(step: Step) -> Iterator[Instruction]:
             local, coords = core.rings["reorder_in"][step.ordinal], (step.tile[0], step.tile[2])
             name = f"load_{self.tensor}"
-            yield from load_box(local, self.source, *self.given(step.tile), channel=1, coords=coords, name=name)
+            yield from load_box(
+                local, self.source, *self.given(step.tile), channel=1, coords=coords, name=name
+            )
 
         def compute(step: Step) -> Iterator[Instruction]:
             coords, size = (step.tile[0], step.tile[2]), self.given(step.tile)[1]
@@ -101,7 +103,9 @@ class Reorder:
             turned = tuple(size[axis] for axis in self.order)
             yield Permute(result.dense(turned), source.dense(size), self.order, coords=coords)
             name = f"store_{self.tensor}"
-            yield from store_box(self.result, *self.made(step.tile), result, channel=3, coords=coords, name=name)
+            yield from store_box(
+                self.result, *self.made(step.tile), result, channel=3, coords=coords, name=name
+            )
 
         yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)
 

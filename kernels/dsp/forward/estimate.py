@@ -31,10 +31,14 @@ class ForwardSetting(Setting):
         return list(dict.fromkeys((kernel, ceil(kernel / 2), 1)))
 
     def tap_groups(
-        self, panel: Panel, block_taps: int, whole_rows: bool  # noqa: ARG002  # columns are never kept
+        self,
+        panel: Panel,
+        block_taps: int,
+        whole_rows: bool,  # noqa: ARG002  # columns are never kept
     ) -> list[tuple[int, int, tuple[Span, ...]]]:
         """(taps of a product, taps whose weights are loaded for it, outputs) of the blocks of a panel."""
-        g, found = self.geometry, []
+        g = self.geometry
+        found: list[tuple[int, int, tuple[Span, ...]]] = []
         for _, _, first, end in input_rows(g, panel.d, panel.h, panel.hb):
             for kw, taps in pieces(g.w.kernel, block_taps):
                 for index, run in enumerate(tap_runs(g, kw, taps, panel.w, panel.wb)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 from kernels.dsp.dx.geometry import Axis, Geometry
@@ -65,7 +66,7 @@ def tap_runs(g: ForwardGeometry, kw: int, taps: int, w: int, wb: int) -> tuple[T
     ranges = [r for r in ranges if r[1] < r[2]]
     cuts = sorted({edge for _, low, high in ranges for edge in (low, high)})
     found = []
-    for ow, end in zip(cuts, cuts[1:], strict=False):
+    for ow, end in pairwise(cuts):
         here = [tap for tap, low, high in ranges if low <= ow and end <= high]
         if here:
             found.append(TapRun(here[0] - kw, len(here), ow, end))

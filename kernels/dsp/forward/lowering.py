@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernels.dsp.dx.plan import plan
 from kernels.dsp.dx.geometry import Geometry
+from kernels.dsp.dx.plan import plan
 from kernels.dsp.dx.tiling import DxTiling
 from kernels.dsp.forward.estimate import ForwardSetting
 from kernels.dsp.forward.geometry import ForwardGeometry
 from kernels.dsp.forward.kernel import ConvForward
 from kernels.dsp.forward.reorder import ReorderForward
-from kernels.dsp.forward.tiling import as_panels
+from kernels.dsp.forward.tiling import as_panels, renamed
 from kernels.dsp.panels.kernel import PanelTensors
+from kernels.errors import TilingError
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer
@@ -22,7 +23,7 @@ from simulator.values.numerics import DType, dtype
 
 @dataclass(frozen=True)
 class ForwardOperands:
-    """The buffers: x [N, D, H, W, Cin], w [Cout, Cin / groups, taps] and in the kernel's order, y [N, D, H, W, Cout]."""
+    """Buffers: x [N, D, H, W, Cin], w [Cout, Cin / groups, taps] and in the kernel's order, y [N, D, H, W, Cout]."""
 
     x: Buffer
     w: Buffer
@@ -42,7 +43,11 @@ def forward_tiling(
     half = operand.name == "fp16" and fields.get("fp16_accumulate") == "fp16"
     sum_type, turned = dtype("fp16" if half else "fp32"), ForwardGeometry.turned(Geometry.of(shape))
     cores = len(machine.cores)
-    return plan(ForwardSetting(turned, machine.target, operand, sum_type, operand, cores, bias=bias), fields)
+    setting = ForwardSetting(turned, machine.target, operand, sum_type, operand, cores, bias=bias)
+    try:
+        return plan(setting, fields)
+    except TilingError as error:
+        raise renamed(error, given) from None
 
 
 def allocate_forward(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import product as pairs
 
 from kernels.dsp.dx.geometry import Block, Chunk, Panel, Span, chunks, pieces
-from kernels.dsp.dx.panels import BlockPlan, PanelPlan, Planner
+from kernels.dsp.dx.panels import BlockPlan, PanelPlan, Planner, Product
 from kernels.dsp.dx.tiling import DxTiling
 from kernels.dsp.forward.geometry import ForwardGeometry, TapRun, input_rows, tap_runs
 from simulator.instructions import Parts
@@ -32,25 +32,18 @@ class RowCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputChunk:
-    """One product: `m` outputs that all have `taps` taps of the block, from its tap `first`.
+class OutputChunk(Product):
+    """Outputs that all have `taps` taps of the block, from its tap `first`; `place` is their (image, row, column).
+
+    `size` is that of their rows of x, [images, rows, columns, groups, taps, channels].
 
     Attributes:
-        size: of its rows of x, [images, rows, columns, groups, taps, channels].
-        seen: the product as [groups, images, rows, columns, channels].
-        parts: index pairs into y [images, rows, columns, groups, channels] and into the product.
         copies: what brings its rows in.
-        place: first image, row and column, for the trace.
     """
 
-    m: int
     first: int
     taps: int
-    size: tuple[int, ...]
-    seen: tuple[int, ...]
-    parts: Parts
     copies: tuple[RowCopy, ...]
-    place: tuple[int, int, int]
 
     @property
     def cost(self) -> tuple[object, ...]:
@@ -89,7 +82,9 @@ class ForwardPlanner(Planner):
                 for kw, taps in pieces(g.w.kernel, t.block_taps):
                     runs = tap_runs(g, kw, taps, panel.w, panel.wb)
                     tap = (kd * g.h.kernel + kh) * g.w.kernel + kw
-                    for c, cb in pieces(panel.cb, t.block_channels if panel.gb == 1 else panel.cb) if runs else ():
+                    for c, cb in (
+                        pieces(panel.cb, t.block_channels if panel.gb == 1 else panel.cb) if runs else ()
+                    ):
                         spans = tuple(Span(panel.d, first, end - first, r.ow, r.end - r.ow) for r in runs)
                         block = Block(tap, taps, panel.c + c, cb, k, kb, spans)
                         yield self._output_block(panel, block, runs, corner, frame)
@@ -102,10 +97,11 @@ class ForwardPlanner(Planner):
         corner: tuple[int, int, int],
         frame: tuple[int, ...],
     ) -> BlockPlan:
-        made, whole = [], []
+        made: list[OutputChunk] = []
+        whole: list[OutputChunk] = []
         for run, span in zip(runs, block.spans, strict=True):
-            for chunk in chunks((span,), panel.nb, self._tiling.positions):
-                made.append(self._product(panel, block, run, chunk, corner, frame))
+            cut = chunks((span,), panel.nb, self._tiling.positions)
+            made += [self._product(panel, block, run, chunk, corner, frame) for chunk in cut]
             whole.append(self._product(panel, block, run, Chunk(0, panel.nb, span), corner, frame))
         size = (panel.gb, block.taps, block.kb, block.cb)
         return BlockPlan(block, (0, block.tap, block.k, block.c), size, tuple(made), tuple(whole))
@@ -127,14 +123,14 @@ class ForwardPlanner(Planner):
         )
         parts: Parts = (((*box, slice(None), channels), (slice(None),) * 5),)
         return OutputChunk(
-            chunk.ib * span.rows * span.cols,
-            run.first,
-            run.taps,
-            (chunk.ib, span.rows, span.cols, panel.gb, run.taps, block.kb),
-            (panel.gb, chunk.ib, span.rows, span.cols, block.cb),
-            parts,
-            self._copies(panel, block, run, chunk, corner, frame),
-            (chunk.i, span.oh - panel.h, span.ow - panel.w),
+            m=chunk.ib * span.rows * span.cols,
+            place=(chunk.i, span.oh - panel.h, span.ow - panel.w),
+            size=(chunk.ib, span.rows, span.cols, panel.gb, run.taps, block.kb),
+            seen=(panel.gb, chunk.ib, span.rows, span.cols, block.cb),
+            parts=parts,
+            first=run.first,
+            taps=run.taps,
+            copies=self._copies(panel, block, run, chunk, corner, frame),
         )
 
     def _copies(
@@ -153,9 +149,7 @@ class ForwardPlanner(Planner):
         plane, row = g.d.place(span.od, kd) - corner[0], g.h.place(span.oh, kh) - corner[1]
         wide = panel.gb * block.kb
         images, rows = _cut(g, (chunk.ib, span.rows, span.cols, wide), frame, self._tiling.dy_in_gsm)
-        for tap, i, r in product(
-            range(run.taps), range(0, chunk.ib, images), range(0, span.rows, rows)
-        ):
+        for tap, i, r in pairs(range(run.taps), range(0, chunk.ib, images), range(0, span.rows, rows)):
             column = g.w.place(span.ow, kw + run.first + tap) - corner[2]
             source = (chunk.i + i, plane, row + r * g.h.stride, column, block.k)
             found.append(RowCopy((i, r, 0, tap), source, (images, 1, rows, span.cols, wide)))

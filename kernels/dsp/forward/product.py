@@ -42,7 +42,11 @@ class BlockProduct(Instruction):
         """Gather, multiply and add."""
         weights, rows = self.reads[0].array(), self._rows()
         left = rows.swapaxes(0, 1) if weights.ndim == 3 else rows[:, 0]
-        made = product_fp16(None, left, weights) if self.rate.endswith("_fp16") else product(left, weights, passing=True)
+        made = (
+            product_fp16(None, left, weights)
+            if self.rate.endswith("_fp16")
+            else product(left, weights, passing=True)
+        )
         add_parts(self.writes[0].array(), made.reshape(self.chunk.seen), self.chunk.parts, AXES)
 
     def _rows(self) -> Array:

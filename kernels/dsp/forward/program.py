@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from kernels.dsp.dx.columns import AXES
 from kernels.dsp.dx.geometry import Panel
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from kernels.dsp.forward.kernel import ConvForward
 
 
-class ForwardProgram(PanelProgram["ConvForward"]):
+class ForwardProgram(PanelProgram):
     """Panels of y."""
+
+    kernel: ConvForward
 
     def _load_rows(self, step: Step) -> Iterator[Instruction]:
         """Rows of x into SM, tap beside tap: [m, taps x k], or [m, groups, taps x k]."""
@@ -67,10 +69,10 @@ class ForwardProgram(PanelProgram["ConvForward"]):
             return
         panel = step.up.tile.panel
         total = self._result(panel, step.up.ordinal)
-        for chunk in plan.whole:
+        for chunk in cast("tuple[OutputChunk, ...]", plan.whole):
             weights = self._block(panel, plan, chunk, step.ordinal)
             sources = [self._source(step.up, copy.source) for copy in chunk.copies]
-            yield BlockProduct(total, weights, chunk, sources, self.geometry, self.kernel.rate)
+            yield BlockProduct(total, weights, chunk, sources, self.kernel.geometry, self.kernel.rate)
 
     def _block(self, panel: Panel, plan: BlockPlan, chunk: OutputChunk, ordinal: int) -> View:
         """The weights of the chunk's taps in AM, [taps x k, channels] or [groups, taps x k, channels]."""

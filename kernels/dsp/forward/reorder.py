@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from kernels.dsp.dx.geometry import Geometry, pieces
 from kernels.dsp.dx.reorder import BUFFER_BYTES, Box, Piece, Reorder
@@ -33,7 +34,7 @@ class ReorderForward(Reorder):
             return ()
         first, end = cuts[rank][0], sum(cuts[rank])
         edges = [first, *range((first // g.cog + 1) * g.cog, end, g.cog), end]
-        outs = [(a + k, kb) for a, b in zip(edges, edges[1:], strict=False) for k, kb in pieces(b - a, TOGETHER)]
+        outs = [(a + k, kb) for a, b in pairwise(edges) for k, kb in pieces(b - a, TOGETHER)]
         return [
             (k, kb, c, cb)
             for k, kb in outs
@@ -50,4 +51,6 @@ class ReorderForward(Reorder):
         """The pieces straight from source to result."""
         for piece in self.tiles(core.rank, core.count):
             start, size = self.made(piece)
-            yield Permute(self.result.box(start, size, shape=size[1:]), self.source.box(*self.given(piece)), self.order)
+            yield Permute(
+                self.result.box(start, size, shape=size[1:]), self.source.box(*self.given(piece)), self.order
+            )

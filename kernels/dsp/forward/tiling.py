@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernels.dsp.dx.tiling import DxTiling, Split
-from kernels.errors import unusable_tiling
+from kernels.errors import TilingError, unusable_tiling
 
 RENAMED = {"y_buffers": "dx_buffers", "x_buffers": "dy_buffers"}
 """Fields of the forward convolution, and what the panels that it shares with the input gradient call them."""
@@ -25,7 +25,7 @@ class ForwardTiling(BaseModel):
         weights: resident in AM, read from GSM, or streamed from DDR, block by block.
         gsm_holds: what the shared memory keeps: x panels, the weights, both or none.
         images, rows, cols, groups, channels: the panel of y that is complete on the chip before it leaves.
-        block_channels, block_taps: output channels of one product, and kernel columns whose rows of x stand side by side.
+        block_channels, block_taps: output channels of one product, and kernel columns whose x stands side by side.
         k: input channels of one product, for each tap; longer sums are added onto y piece by piece.
         positions: outputs (rows) of one product at most.
         y_buffers, x_buffers: panels of y in AM and of x in GSM at a time.
@@ -64,13 +64,29 @@ def as_panels(given: Mapping[str, object]) -> dict[str, object]:
     }
     filler |= {"split": "batch", "weights": "stream", "gsm_holds": "x"}
     try:
-        ForwardTiling.model_validate({**filler, **{k: v for k, v in given.items() if (k, v) != ("split", "auto")}})
+        ForwardTiling.model_validate(
+            {**filler, **{k: v for k, v in given.items() if (k, v) != ("split", "auto")}}
+        )
     except ValidationError as error:
         raise unusable_tiling(error, ForwardTiling.model_fields) from None
     fields = {RENAMED.get(name, name): value for name, value in given.items()}
     if "gsm_holds" in fields:
         fields["gsm_holds"] = HELD[str(fields["gsm_holds"])]
     return {**fields, "column": "none"}
+
+
+def renamed(error: TilingError, given: Mapping[str, object]) -> TilingError:
+    """A refusal of the panels, in the terms of what was given."""
+    names = {theirs: ours for ours, theirs in RENAMED.items()}
+    field = names.get(error.field, error.field)
+    return TilingError(
+        error.what,
+        field=field if field in ForwardTiling.model_fields and field in given else next(iter(given), "rows"),
+        where=error.where,
+        got=dict(given) or "the default",
+        limit=error.limit.replace("dy", "x"),
+        remedy=error.remedy.replace(" or budget_bytes", ""),
+    )
 
 
 def of_panels(panels: DxTiling) -> ForwardTiling:

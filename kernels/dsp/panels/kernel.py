@@ -208,7 +208,12 @@ class PanelKernel:
         else:
             block = max((prod(b.size) for w in kinds for b in w.plan.blocks if b.size), default=1)
             space.ring(
-                "weights", "array", block, self.operand, depth=2, remedy="lower block_channels, block_taps or k"
+                "weights",
+                "array",
+                block,
+                self.operand,
+                depth=2,
+                remedy="lower block_channels, block_taps or k",
             )
         if self.tiling.w_in_gsm:
             space.common_ring(

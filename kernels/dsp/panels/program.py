@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from kernels.dsp.dx.geometry import Panel
 from kernels.dsp.dx.panels import BlockPlan
@@ -17,8 +17,6 @@ from simulator.vector import Cast, Fill, Spread
 if TYPE_CHECKING:
     from kernels.dsp.panels.kernel import PanelKernel, Work
 
-K = TypeVar("K", bound="PanelKernel")
-
 LOAD_ROWS, LOAD_WEIGHTS, LOAD_PANEL, STORE = range(4)
 """DMA channels."""
 
@@ -29,10 +27,10 @@ NO_PRODUCT = (-1, -1, -1)
 """Coordinates (tap, k, o) of what is no part of a product."""
 
 
-class PanelProgram(Generic[K]):
+class PanelProgram:
     """Stages of panels (load source, begin and store result), blocks (load weights) and chunks (load rows, compute)."""
 
-    def __init__(self, kernel: K, core: Core) -> None:
+    def __init__(self, kernel: PanelKernel, core: Core) -> None:
         """Look up the core's share."""
         self.kernel = kernel
         self.core = core
@@ -144,7 +142,11 @@ class PanelProgram(Generic[K]):
         ring = self.core.rings["weights"]
         begin, size = part or ((0,) * len(plan.size), plan.size)
         if self.tiling.weights != "am":
-            return ring[ordinal].box(begin, size, frame=plan.size, shape=shape) if part else ring[ordinal].dense(shape)
+            return (
+                ring[ordinal].box(begin, size, frame=plan.size, shape=shape)
+                if part
+                else ring[ordinal].dense(shape)
+            )
         origin, frame = self.resident
         first = self.kernel.weight_start(panel, plan.place)
         start = tuple(f + b - o for f, b, o in zip(first, begin, origin, strict=True))
@@ -181,7 +183,9 @@ class PanelProgram(Generic[K]):
         """The first element of the source that a panel reads."""
         return (work.panel.n, *work.plan.corner, work.panel.g * self.geometry.cog)
 
-    def _source(self, panel_step: Step, place: tuple[int, ...]) -> tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]:
+    def _source(
+        self, panel_step: Step, place: tuple[int, ...]
+    ) -> tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]:
         """(buffer, its frame, first index) of a place of a panel's source: in the panel that GSM holds, or in DDR."""
         work: Work = panel_step.tile
         if self.tiling.dy_in_gsm:
