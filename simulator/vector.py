@@ -46,7 +46,7 @@ class VectorOp(Instruction):
 
     def cost(self, target: Target) -> Cost:
         """Register moves at the load and store rate, a fixed time for each run and for the call."""
-        spec = target.vector
+        spec = target.vector_unit
         registers = self.pieces * ceil(self.piece_bytes / spec.register_bytes)
         cycles = (
             ceil(registers * self.moves / spec.moves_per_cycle)

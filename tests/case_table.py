@@ -23,7 +23,10 @@ DTYPES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 
 @dataclass(frozen=True)
 class Case:
-    """One row: `out` and `pads` are what the table says of the three axes D, H, W (empty in `bugs_open`)."""
+    """One row: `out` and `pads` are what the table says of the three axes D, H, W (empty in `bugs_open`).
+
+    `layer` is its name in a network.
+    """
 
     id: str
     table: str
@@ -33,6 +36,7 @@ class Case:
     out: tuple[int, ...]
     pads: PadPairs
     note: str
+    layer: str = ""
 
 
 def load_cases(table: str) -> list[Case]:
@@ -70,6 +74,7 @@ def _layer_case(table: str, row: Mapping[str, str]) -> Case:
         out=_numbers(row, "Do", "Ho", "Wo"),
         pads=pads,
         note=row["note"],
+        layer=row["layer"],
     )
 
 

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from simulator.errors import BoundsError, CapacityError
-from simulator.memory.ranges import Range, collapse
+from simulator.memory.ranges import Dims, Range, collapse, nested
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
@@ -225,6 +225,17 @@ class View:
         self.exact = exact
         self._frame = frame
 
+    @property
+    def pieces(self) -> Range:
+        """Its rows as a transfer counts them: the range where that is exact, else every contiguous piece of the box."""
+        if self.exact or self._frame is None:
+            return self.range
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner = next(axis for axis in reversed(range(len(size))) if size[axis] != frame[axis])
+        run = prod(size[inner:]) * item
+        return Range(self.range.base, prod(size[:inner]), run, packed_strides(frame, item)[inner - 1])
+
     def array(self) -> Array:
         """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
         part = self._part()
@@ -234,6 +245,18 @@ class View:
         if not np.may_share_memory(seen, part):
             seen.flags.writeable = False
         return seen
+
+    def levels(self) -> tuple[Range, Dims]:
+        """A range of two levels, and (size, stride in bytes) of the axes along which it is repeated.
+
+        What is not a box is its covering range.
+        """
+        if self.exact or self._frame is None:
+            return self.range, ()
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner, outer = nested(tuple(zip(size, packed_strides(frame, item), strict=True)), item)
+        return Range(self.range.base, *inner), outer
 
     def put(self, values: Array) -> None:
         """Write as many numbers as the view has, in its order."""
@@ -294,6 +317,11 @@ class Memory:
     def used_bytes(self) -> int:
         """Bytes that are taken, with the gaps that alignment left."""
         return max((end for _, end, _ in self._taken), default=self.base) - self.base
+
+    @property
+    def taken(self) -> list[tuple[int, int]]:
+        """First address and end of every buffer, in the order in which they were made."""
+        return [(first, end) for first, end, _ in self._taken]
 
     @property
     def free_bytes(self) -> int:

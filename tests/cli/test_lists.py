@@ -65,6 +65,11 @@ def test_a_target_file_and_an_override_show_up(cli: Cli) -> None:
     assert "did you mean mt7004?" in cli.refuse("targets", "mt704")
 
 
+def test_a_list_of_names_is_shown_as_one(cli: Cli) -> None:
+    """An engine that two kinds of cores have."""
+    assert "aic, aiv" in cli("targets", "ascend910b1").stdout
+
+
 @pytest.mark.parametrize(
     ("key", "unit"),
     [
@@ -75,6 +80,9 @@ def test_a_target_file_and_an_override_show_up(cli: Cli) -> None:
         ("launch.default.cycles_per_core", "cycles a core"),
         ("path.ddr->am.start_cycles", "cycles"),
         ("clock_mhz", "MHz"),
+        ("cube.fp16.macs_per_cycle", "MAC/cycle"),
+        ("fixpipe.nd.elements_per_cycle", "elements/cycle"),
+        ("vector_class.unary.cycles_16bit", "cycles a repeat"),
         ("groups", ""),
     ],
 )

@@ -152,8 +152,8 @@ def test_a_sum_of_rows_costs_a_load_a_register() -> None:
     sums, rows = Buffer("am", "sums", 0, (96,), FP32, False), Buffer("am", "rows", 512, (3840,), FP32, False)
     target = load_target("mt7004")
     cost = SumRows(sums.dense((96,)), rows.dense((40, 96))).cost(target)
-    assert cost.cycles == 32 + target.vector.run_cycles + target.vector.call_cycles
+    assert cost.cycles == 32 + target.vector_unit.run_cycles + target.vector_unit.call_cycles
     wide = Buffer("am", "wide", 0, (1024,), FP32, False)
     row = Buffer("am", "row", 8192, (1024,), FP32, False)
     cost = SumRows(wide.dense((1024,)), row.dense((1, 1024))).cost(target)
-    assert cost.cycles == 24 + 2 * target.vector.run_cycles + target.vector.call_cycles
+    assert cost.cycles == 24 + 2 * target.vector_unit.run_cycles + target.vector_unit.call_cycles

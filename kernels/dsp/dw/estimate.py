@@ -93,7 +93,7 @@ def _block(
 ) -> _Counts:
     """One block, over all outputs of a core; DDR gives it `rate` bytes a cycle."""
     g, target, item = setting.geometry, setting.target, setting.operand.size_bytes
-    issue, vector, spec = target.issue, target.vector, target.matmul[setting.rate]
+    issue, vector, spec = target.issue, target.vector_unit, target.matmul[setting.rate]
     link = places(target).ddr(target)
     burst, overhead = link.burst_bytes, link.row_overhead_bytes
     cycles = read = passed = 0.0

@@ -160,7 +160,7 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
     hull = g.hull(panel.d, panel.h, panel.hb, panel.w, panel.wb) or (0, 0, 0, 0, 0, 0)
     dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
-    vector = setting.target.vector
+    vector = setting.target.vector_unit
     cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
     return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes, products)
 
@@ -198,7 +198,7 @@ def _block_cycles(setting: Setting, gb: int, taps: tuple[int, int], cb: int, kb:
 
 def _chunk_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, m: int, runs: int) -> float:
     """Cycles of a core for one product and its col2im."""
-    target, vector, issue = setting.target, setting.target.vector, setting.target.issue
+    target, vector, issue = setting.target, setting.target.vector_unit, setting.target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
     added = taps * runs * vector.run_cycles + 3 * taps * m * gb * registers / vector.moves_per_cycle
     fixed = issue.matmul_cycles + issue.copy_cycles + issue.vector_cycles + vector.call_cycles

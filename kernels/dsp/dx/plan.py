@@ -76,6 +76,7 @@ def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
 
 def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     probe = checked({**_FILLER, **given, **_consistent(given)})
+    _require_whole_rows(setting.geometry, probe, given)
     found = list(_candidates(setting, given, probe))
     if not found:
         raise TilingError(
@@ -116,9 +117,29 @@ def _consistent(given: Mapping[str, object]) -> dict[str, object]:
     return {}
 
 
+def _require_whole_rows(g: Geometry, probe: DxTiling, given: Mapping[str, object]) -> None:
+    """A whole column row has every channel of its group, so that nothing may cut the channels."""
+    if probe.column != "rows":
+        return
+    field = "channels" if "channels" in given and probe.channels < g.cig else "split"
+    if field == "channels" or given.get("split") == "channels":
+        raise TilingError(
+            "whole column rows have all channels of a group",
+            field=field,
+            got=getattr(probe, field),
+            limit=f"column=rows with all {g.cig} channels",
+            remedy="set column=blocks, or leave split and channels to their default",
+        )
+
+
+def _splits(probe: DxTiling) -> tuple[str, ...]:
+    """How the cores may divide dx: by channels only where a column row need not be whole."""
+    return tuple(split for split in SPLITS if split != "channels" or probe.column != "rows")
+
+
 def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) -> Iterator[Candidate]:
     """Every tiling that fits."""
-    for split in [probe.split] if "split" in given else SPLITS:
+    for split in [probe.split] if "split" in given else _splits(probe):
         for size in _panel_sizes(setting, split, given, probe):
             panel = _inner_panel(setting, split, size)
             if panel is None:
@@ -173,7 +194,11 @@ def _panel_sizes(
         yield PanelSize(1, 1, 1, 1, 1, 1)
         return
     groups = probe.groups if "groups" in given else _group_count(g.cig, share.groups[1])
-    wide = [g.cig] if groups > 1 else [max(16, -(-c // 16) * 16) for c in _halvings(share.channels[1])]
+    wide = (
+        [g.cig]
+        if groups > 1 or probe.column == "rows"
+        else [max(16, -(-c // 16) * 16) for c in _halvings(share.channels[1])]
+    )
     wide = [min(c, share.channels[1]) for c in wide]
     for channels in [probe.channels] if "channels" in given else dict.fromkeys(wide):
         tried = 0
@@ -183,7 +208,7 @@ def _panel_sizes(
                 continue
             yield from (size._replace(images=images) for images in _halvings(size.images))
             tried += 1
-            if tried == PANEL_TRIES:
+            if tried == PANEL_TRIES and probe.column != "rows":
                 break
         if tried and channels <= 128:
             break
@@ -277,7 +302,8 @@ def _sum_pieces(g: Geometry, panel: Panel, given: Mapping[str, object], probe: D
     """Output channels of one product that are tried."""
     if "k" in given:
         return [min(probe.k, g.cog)]
-    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= min(g.cog, 32)]
+    least = 1 if probe.column == "rows" else min(g.cog, 32)
+    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= least]
 
 
 def _even(positions: int) -> int:

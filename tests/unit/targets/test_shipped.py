@@ -16,8 +16,12 @@ def numbers_of(tables: Mapping[str, object], prefix: str = "") -> Iterator[str]:
     for name, value in tables.items():
         if isinstance(value, dict):
             yield from numbers_of(value, f"{prefix}{name}.")
-        elif isinstance(value, int | float | tuple) and not isinstance(value, bool):
+        elif _is_number(value[0] if isinstance(value, tuple) else value):
             yield prefix + name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @pytest.fixture(params=available_targets())
