@@ -18,7 +18,7 @@ from simulator.values.numerics import dtype as named
 from targets.loader import load_target
 from tests.case_table import TABLES, Case, load_cases
 
-TARGETS = ("mt7004",)
+TARGETS = ("mt7004", "ft78ne")
 """Targets that the sweeps run on, in every mode that their matrix unit has; another is added by its name."""
 
 LARGEST_EDGE_MACS = 10_000_000

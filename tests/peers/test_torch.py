@@ -77,9 +77,8 @@ def test_gradients_and_output_are_pytorchs(case: Case) -> None:
     magnitude = conv_backward_magnitude(shape, made["dy"], made["w"], made["x"])
     reference = conv_backward_reference(shape, made["dy"], made["w"], made["x"])
     for name in GRADS:
-        np.testing.assert_allclose(
-            reference[name], expected[name], rtol=0, atol=1e-12 * magnitude[name].max()
-        )
+        off = np.abs(np.subtract(reference[name], expected[name], dtype=np.float64)).max()
+        assert off <= 1e-12 * magnitude[name].max(), name
         check(name, run, shape, expected[name], magnitude[name])
     forward = conv_forward(made["x"], made["w"], made["bias"], shape=shape, target="mt7004")
     check("y", forward, shape, y, conv_forward_magnitude(shape, made["x"], made["w"], made["bias"]))
