@@ -86,7 +86,7 @@ def gemm(
         require_host_memory(_host_bytes(tensors))
         _put_operands(problem, tensors, arrays)
     tensors.a.constant = tensors.b.constant = True
-    machine.launch(Gemm(problem, chosen, tensors))
+    machine.launch(Gemm(problem, chosen, tensors)).useful_macs = m * n * k
     return _collect(problem, chosen, machine, tensors)
 
 

@@ -31,8 +31,10 @@ class Mmad(Instruction):
         """Multiply on the cube table `rate` of the target ("fp16", "bf16", "fp32", "hf32").
 
         Raises:
-            ProgramError: the sizes do not fit each other.
+            ProgramError: the sizes do not fit each other, or the operands are not stored as the rate takes them.
         """
+        for view in (a, b):
+            _check_type(view, rate)
         (m, k), n = _matrix(a), _matrix(b)[-1]
         if b.shape[0] != k or prod(out.shape) != m * n:
             raise ProgramError(
@@ -82,6 +84,18 @@ class Mmad(Instruction):
         """What the cube reads: hf32 rounds it on the way."""
         values = self.reads[place].array()
         return round_hf32(values) if self.rate == "hf32" else values
+
+
+def _check_type(view: View, rate: str) -> None:
+    """Refuse an operand of another type than the cube reads: hf32 reads fp32, others what they are called."""
+    stored = "fp32" if rate == "hf32" else rate
+    if view.buffer.dtype.name != stored:
+        raise ProgramError(
+            "an operand of another type than the cube reads",
+            where=view.buffer.name,
+            got=view.buffer.dtype.name,
+            limit=stored,
+        )
 
 
 def _matrix(view: View) -> tuple[int, int]:

@@ -8,18 +8,12 @@ from math import prod
 import numpy as np
 
 from simulator.errors import BoundsError, CapacityError
-from simulator.memory.ranges import Dims, Range, collapse, nested
+from simulator.memory.ranges import Range, collapse, packed_strides
+from simulator.memory.views import StridedView, View
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
-
-@lru_cache(maxsize=4096)
-def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
-    """Distance in bytes between neighbours on each axis of a row-major array."""
-    strides = [item_bytes]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides))
+__all__ = ["Buffer", "Memory", "View", "fill_from", "packed_strides", "placement"]
 
 
 @lru_cache(maxsize=65536)
@@ -153,7 +147,7 @@ class Buffer:
         (rows, row_bytes, stride), exact = collapse(tuple(zip(size, distances, strict=True)), item)
         offset = sum(low * stride for low, stride in zip(start, strides, strict=True))
         covered = Range(self.address + offset, rows, row_bytes, stride)
-        return _StridedView(self, start, size, covered, exact, tuple(index), whole)
+        return StridedView(self, start, size, covered, exact, tuple(index), whole)
 
     def _cut(
         self,
@@ -199,108 +193,6 @@ class Buffer:
         )
 
 
-class View:
-    """A part of a buffer: what an instruction reads or writes.
-
-    `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it. A box carries the frame
-    (shape of the whole, size of the box, first element) that it was cut from; a packed view has none.
-    """
-
-    __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
-
-    def __init__(
-        self,
-        buffer: Buffer,
-        start: tuple[int, ...],
-        shape: tuple[int, ...],
-        covered: Range,
-        exact: bool,
-        frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
-    ) -> None:
-        """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
-        self.buffer = buffer
-        self.start = start
-        self.shape = shape
-        self.range = covered
-        self.exact = exact
-        self._frame = frame
-
-    @property
-    def pieces(self) -> Range:
-        """Its rows as a transfer counts them: the range where that is exact, else every contiguous piece of the box."""
-        if self.exact or self._frame is None:
-            return self.range
-        frame, size, _ = self._frame
-        item = self.buffer.dtype.size_bytes
-        inner = next(axis for axis in reversed(range(len(size))) if size[axis] != frame[axis])
-        run = prod(size[inner:]) * item
-        return Range(self.range.base, prod(size[:inner]), run, packed_strides(frame, item)[inner - 1])
-
-    def array(self) -> Array:
-        """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
-        part = self._part()
-        if part.shape == self.shape:
-            return part
-        seen = part.reshape(self.shape)
-        if not np.may_share_memory(seen, part):
-            seen.flags.writeable = False
-        return seen
-
-    def levels(self) -> tuple[Range, Dims]:
-        """A range of two levels, and (size, stride in bytes) of the axes along which it is repeated.
-
-        What is not a box is its covering range.
-        """
-        if self.exact or self._frame is None:
-            return self.range, ()
-        frame, size, _ = self._frame
-        item = self.buffer.dtype.size_bytes
-        inner, outer = nested(tuple(zip(size, packed_strides(frame, item), strict=True)), item)
-        return Range(self.range.base, *inner), outer
-
-    def put(self, values: Array) -> None:
-        """Write as many numbers as the view has, in its order."""
-        part = self._part()
-        part[...] = values.reshape(part.shape)
-
-    def _part(self) -> Array:
-        """The numbers where they lie: a packed view in its shape, a box in its size."""
-        data = self.buffer.numbers()
-        if self._frame is None:
-            first = self.start[0]
-            return data[first : first + prod(self.shape)].reshape(self.shape)
-        whole, size, offset = self._frame
-        if data.shape != whole:
-            data = data.reshape(-1)[offset : offset + prod(whole)].reshape(whole)
-        return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
-
-
-class _StridedView(View):
-    """Every so many elements of each axis of an array of this shape."""
-
-    __slots__ = ("_index", "_whole")
-
-    def __init__(
-        self,
-        buffer: Buffer,
-        start: tuple[int, ...],
-        shape: tuple[int, ...],
-        covered: Range,
-        exact: bool,
-        index: tuple[slice, ...],
-        whole: tuple[int, ...],
-    ) -> None:
-        super().__init__(buffer, start, shape, covered, exact)
-        self._index = index
-        self._whole = whole
-
-    def _part(self) -> Array:
-        data = self.buffer.numbers()
-        if data.shape != self._whole:
-            data = data.reshape(-1)[: prod(self._whole)].reshape(self._whole)
-        return data[self._index]
-
-
 class Memory:
     """One storage level of a core or of the chip: hands out addresses and refuses what does not fit."""
 
@@ -328,6 +220,15 @@ class Memory:
         """Bytes above the highest buffer."""
         return self.spec.size_bytes - self.used_bytes
 
+    def gaps(self) -> list[tuple[int, int]]:
+        """The free ranges (start, end) with aligned starts, in order of their addresses."""
+        align, start, found = self.spec.align_bytes, self.base, []
+        for first, last, _ in [*sorted(self._taken), (self.base + self.spec.size_bytes, 0, "")]:
+            if first > start:
+                found.append((start, first))
+            start = max(start, self.base + -(-(last - self.base) // align) * align)
+        return found
+
     def allocate(
         self,
         name: str,
@@ -338,7 +239,7 @@ class Memory:
         remedy: str = "",
         keep: bool = False,
     ) -> Buffer:
-        """A buffer at the next aligned address, or at `address`; `release_all` leaves it where it is to be kept.
+        """A buffer above the others, else in a gap, or at `address`; `release_all` leaves it where it is to be kept.
 
         Raises:
             CapacityError: it does not fit; `remedy` says which field of the tiling to lower.
@@ -346,25 +247,33 @@ class Memory:
         """
         wanted = prod(shape) * dtype.size_bytes
         if address is None:
-            align = self.spec.align_bytes
-            address = self.base + -(-self.used_bytes // align) * align
-            if address + wanted > self.base + self.spec.size_bytes:
-                free = self.base + self.spec.size_bytes - address
-                raise CapacityError(
-                    f"buffer {name} does not fit",
-                    memory=self.name,
-                    wanted_bytes=wanted,
-                    free_bytes=max(0, free),
-                    remedy=remedy,
-                )
+            address = self._free_place(name, wanted, remedy)
         else:
-            self._check_place(name, address, wanted)
+            self.check_place(name, address, wanted)
         self._taken.append((address, address + wanted, name))
         if keep:
             self._kept.append(self._taken[-1])
         return Buffer(self.name, name, address, shape, dtype, self.shared)
 
-    def _check_place(self, name: str, address: int, wanted: int) -> None:
+    def _free_place(self, name: str, wanted: int, remedy: str) -> int:
+        """An aligned address with so many free bytes behind it: above the highest buffer, else in the first gap."""
+        address = self.base + -(-self.used_bytes // self.spec.align_bytes) * self.spec.align_bytes
+        free = self.base + self.spec.size_bytes - address
+        if wanted <= free:
+            return address
+        found = next((start for start, end in self.gaps() if end - start >= wanted), None)
+        if found is None:
+            raise CapacityError(
+                f"buffer {name} does not fit",
+                memory=self.name,
+                wanted_bytes=wanted,
+                free_bytes=max(0, free),
+                remedy=remedy,
+            )
+        return found
+
+    def check_place(self, name: str, address: int, wanted: int) -> None:
+        """Raise a BoundsError where a range lies outside the memory or in another buffer."""
         end = self.base + self.spec.size_bytes
         if address < self.base or address + wanted > end:
             raise BoundsError(
@@ -381,6 +290,11 @@ class Memory:
                     got=f"{address:#x} + {wanted} bytes",
                     limit=f"{other} lies at {first:#x} to {last:#x}",
                 )
+
+    def release(self, address: int) -> None:
+        """Forget the buffer at an address, kept or not."""
+        self._taken = [t for t in self._taken if t[0] != address]
+        self._kept = [t for t in self._kept if t[0] != address]
 
     def release_all(self) -> None:
         """Forget every buffer that is not kept: the next launch finds its place empty."""

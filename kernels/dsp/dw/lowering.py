@@ -79,7 +79,8 @@ def run_dw(
     g = Geometry.of(shape)
     dy.constant = operands.x.constant = True
     made, read = (operands.x, dy) if shape.transposed else (dy, operands.x)
-    machine.launch(ConvDw(g, tiling, DwTensors(made, read, operands.sums), operand))
+    launch = machine.launch(ConvDw(g, tiling, DwTensors(made, read, operands.sums), operand))
+    launch.useful_macs = shape.useful_macs
     if operands.sums is not operands.tap_major:
         machine.launch(Reduce("reduce_dw", operands.sums, operands.tap_major))
     if operands.dw is not operands.tap_major:

@@ -102,7 +102,8 @@ def run_dx(
         machine.launch(Reorder(g, operands.w, tap_major))
         tap_major.constant = True
     tensors = DxTensors(operands.dy, tap_major, operands.dx, operands.workspace, bias)
-    machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores), name=name))
+    launch = machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores), name=name))
+    launch.useful_macs = shape.useful_macs
 
 
 def put_operands(shape: ConvShape, operands: DxOperands, dy: Array, w: Array) -> None:

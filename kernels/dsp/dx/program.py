@@ -29,20 +29,34 @@ class DxProgram(PanelProgram):
     def __init__(self, kernel: ConvDx, core: Core) -> None:
         """Look up the core's share."""
         super().__init__(kernel, core)
+        # Sums that arrive in their own type, in a buffer that no panel before needs any more.
+        self.loads_dx_early = (
+            kernel.accumulate and "staged" not in core.rings and self.tiling.dx_buffers > self.panels_ahead
+        )
         self.columns = Columns(kernel.sum_type, kernel.rate, kernel.tiling, kernel.tensors.workspace)
+
+    def _load_panel(self, step: Step) -> Iterator[Instruction]:
+        """What a panel adds to, where it can be loaded early, and the dy that it reads."""
+        if self.loads_dx_early:
+            yield from self._load_dx(step.tile, step.ordinal)
+        yield from super()._load_panel(step)
+
+    def _load_dx(self, work: Work, ordinal: int) -> Iterable[Instruction]:
+        """What dx holds, as the panel's sums or, in another type, where these leave from."""
+        held = self.core.rings["staged" if "staged" in self.core.rings else "dx"][ordinal]
+        dx, box, coords = self.kernel.tensors.result, self._result_box(work.panel), work.origin + NO_PRODUCT
+        return load_box(held, dx, *box, channel=LOAD_PANEL, coords=coords, name="load_dx")
 
     def _start(self, work: Work, ordinal: int, total: View) -> Iterator[Instruction]:
         """Start dx at what it holds, where that is added to."""
         if not self.kernel.accumulate:
             yield from super()._start(work, ordinal, total)
             return
-        coords, rings = work.origin + NO_PRODUCT, self.core.rings
-        held = rings["staged"][ordinal] if "staged" in rings else total.buffer
-        box = self._result_box(work.panel)
-        dx = self.kernel.tensors.result
-        yield from load_box(held, dx, *box, channel=LOAD_PANEL, coords=coords, name="load_dx")
-        if "staged" in rings:
-            yield Cast(total, held.dense(total.shape), coords=coords)
+        if not self.loads_dx_early:
+            yield from self._load_dx(work, ordinal)
+        if "staged" in self.core.rings:
+            held = self.core.rings["staged"][ordinal]
+            yield Cast(total, held.dense(total.shape), coords=work.origin + NO_PRODUCT)
 
     def _load_rows(self, step: Step) -> Iterable[Instruction]:
         """Rows of dy into SM: [m, k], or [m, groups, k]."""

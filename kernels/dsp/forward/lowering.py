@@ -88,4 +88,5 @@ def run_forward(
         ordered.constant = True
     tensors = PanelTensors(operands.x, ordered, operands.y, bias=bias)
     turned, cores = ForwardGeometry.turned(g), len(machine.cores)
-    machine.launch(ConvForward(turned, tiling, tensors, operand, cores, name=name))
+    launch = machine.launch(ConvForward(turned, tiling, tensors, operand, cores, name=name))
+    launch.useful_macs = shape.useful_macs

@@ -40,6 +40,8 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
     """A product, a load, a move, a write-out, an operation."""
     with pytest.raises(ProgramError, match="do not fit"):
         Mmad(whole("l0c", 4, 4), whole("l0a", 4, 3), whole("l0b", 4, 4), rate="fp32")
+    with pytest.raises(ProgramError, match="another type"):
+        Mmad(whole("l0c", 4, 4), whole("l0a", 4, 4), whole("l0b", 4, 4), rate="fp16")
     with pytest.raises(ProgramError, match="no matrix"):
         Mmad(whole("l0c", 4, 4), whole("l0a", 16), whole("l0b", 4, 4), rate="fp32")
     with pytest.raises(ProgramError, match="unlike ranges"):
