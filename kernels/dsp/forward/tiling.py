@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from kernels.dsp.dx.tiling import DxTiling, Split
+from kernels.dsp.dx.tiling import DxTiling, PanelTiling
 from kernels.errors import TilingError, unusable_tiling
 
 RENAMED = {"y_buffers": "dx_buffers", "x_buffers": "dy_buffers"}
@@ -17,7 +17,7 @@ HELD = {"x": "dy", "w": "w", "both": "both", "none": "none"}
 """The same of the values of gsm_holds."""
 
 
-class ForwardTiling(BaseModel):
+class ForwardTiling(PanelTiling):
     """How conv_forward walks y.
 
     Attributes:
@@ -33,24 +33,9 @@ class ForwardTiling(BaseModel):
         fp16_accumulate: what fp16 products are summed in.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    split: Split
-    weights: Literal["am", "gsm", "stream"]
     gsm_holds: Literal["x", "w", "both", "none"]
-    images: int = Field(ge=1)
-    rows: int = Field(ge=1)
-    cols: int = Field(ge=1)
-    groups: int = Field(ge=1)
-    channels: int = Field(ge=1)
-    block_channels: int = Field(ge=1)
-    block_taps: int = Field(ge=1)
-    k: int = Field(ge=1)
-    positions: int = Field(ge=1)
     y_buffers: int = Field(2, ge=1, le=2)
     x_buffers: int = Field(2, ge=1, le=2)
-    ahead: int = Field(1, ge=0, le=8)
-    fp16_accumulate: Literal["fp32", "fp16"] = "fp32"
 
 
 def as_panels(given: Mapping[str, object]) -> dict[str, object]:
