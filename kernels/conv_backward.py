@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from kernels.dsp.backward import Backward
 from kernels.errors import OperandError, ShapeError
+from kernels.families import backward_of, stored_in
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import (
     as_given,
@@ -24,10 +24,9 @@ from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
 from simulator.values.numerics import Array, DType
-from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
-AVAILABLE = {"dsp": ("dx", "dw", "db")}
+AVAILABLE = {"dsp": ("dx", "dw", "db"), "davinci": ("dx", "dw", "db")}
 """Gradients by family."""
 
 NEEDS = {"dx": ("dy", "w"), "dw": ("dy", "x"), "db": ("dy",)}
@@ -56,6 +55,7 @@ def conv_backward(
     dtype: str | None = None,
     layout: str = "NCHW",
     tiling: Mapping[str, object] | None = None,
+    include_layout: bool = False,
     numerics: bool = True,
     checks: Checks | None = None,
 ) -> Run:
@@ -79,15 +79,15 @@ def conv_backward(
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of dy, x and dx: "NCHW" or "NHWC", with any number of spatial axes.
-        tiling: fields to keep, the others are chosen: dx's by name, those of dw and db as "dw.k" and "db.k". The dx of
-            a transposed convolution is a forward convolution, with the fields of that.
+        tiling: fields to keep: dx's by name, others as "dw.k"; of a transposed dx, those of conv_forward.
+        include_layout: time the conversions between plain tensors and the device's layouts too.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
     Raises a TilesimError where an argument is refused.
     """
     given = {"dy": dy, "w": w, "x": x}
-    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics)
+    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics, include_layout)
     arrays = call.arrays(given)
     sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
     taps = {"stride": stride, "padding": padding, "dilation": dilation}
@@ -105,6 +105,7 @@ class _Call:
     grads: tuple[str, ...]
     layout: str
     numerics: bool
+    include_layout: bool
 
     def arrays(self, given: Mapping[str, npt.ArrayLike | None]) -> dict[str, Array]:
         """The operands that are there, channel first."""
@@ -204,7 +205,7 @@ def require_capacity(
         CapacityError: a memory is too small.
     """
     partial = 4 * target.groups * prod(shape.w_shape) if "dw" in grads else 0
-    require_room(tensors_of(shape, grads), target, named(dtype), partial, check=check)
+    require_room(tensors_of(shape, grads), target, stored_in(dtype), partial, check=check)
 
 
 def require_room(
@@ -250,10 +251,10 @@ def _run(
 ) -> Run:
     """Allocate, launch and collect."""
     chip, used = call.target, {n: a for n, a in arrays.items() if n in call.operands}
-    operand = require_convolution_type(named(chosen_dtype(chip, dtype, used)), chip)
+    computed = require_convolution_type(chosen_dtype(chip, dtype, used), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
-    require_ddr(tensors_of(shape, call.grads), chip, operand)
-    gradients = Backward.of(shape, operand, machine, call.grads, given)
+    require_ddr(tensors_of(shape, call.grads), chip, stored_in(computed))
+    gradients = backward_of(shape, computed, machine, call.grads, given, include_layout=call.include_layout)
     if machine.numerics:
         require_host_memory(gradients.host_bytes)
         gradients.put(used)
@@ -263,7 +264,7 @@ def _run(
         operator="conv_backward",
         target=chip,
         cores=len(machine.cores),
-        dtype=operand.name,
+        dtype=computed,
         cycles=machine.cycles,
         launches=machine.launches,
         tiling=gradients.tiling,

@@ -87,7 +87,7 @@ def conv_forward(
     given |= {"transposed": transposed, "output_padding": output_padding}
     shape = resolved(arrays, shape, given)
     _check(chip, shape, arrays, numerics)
-    kind = require_convolution_type(named(chosen_dtype(chip, dtype, arrays)), chip)
+    kind = named(require_convolution_type(chosen_dtype(chip, dtype, arrays), chip))
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
     require_ddr(tensors_of(shape), chip, kind)
     has_bias = with_bias or "bias" in arrays

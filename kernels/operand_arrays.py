@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.errors import OperandError
-from simulator.values.numerics import Array, DType
+from simulator.values.numerics import Array
 from targets.schema import Target
 
 
@@ -70,13 +70,13 @@ def require_given(names: Iterable[str], arrays: Mapping[str, Array]) -> None:
             )
 
 
-def require_convolution_type(operand: DType, target: Target) -> DType:
+def require_convolution_type(name: str, target: Target) -> str:
     """The type, unless it is one that only products of matrices are computed in.
 
     Raises:
         OperandError: it is fp64.
     """
-    if operand.name == "fp64":
+    if name == "fp64":
         what = "fp64 is a type of gemm only"
         raise OperandError(what, argument="dtype", where=target.name, got="fp64", limit="fp16, fp32")
-    return operand
+    return name

@@ -10,6 +10,7 @@ from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.conv_forward import conv_forward
 from kernels.conv_forward import require_capacity as require_forward_capacity
 from kernels.errors import OperandError
+from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
@@ -22,8 +23,7 @@ from kernels.reference.checking import (
 )
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
-from simulator.values.numerics import Array, DType
-from simulator.values.numerics import dtype as named
+from simulator.values.numerics import Array
 from targets.schema import Target
 
 
@@ -42,7 +42,7 @@ OPERATORS = {
     "conv_backward": Operator(
         "conv_backward",
         "gradients of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         ("dx", "dw", "db"),
         "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
         " the chip until they are complete. dw = dy^T x im2col(x): blocks of dw stay on the chip until all outputs of"
@@ -66,7 +66,7 @@ OPERATORS = {
     "gemm": Operator(
         "gemm",
         "a matrix product",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
@@ -107,7 +107,8 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    kind = named(chosen_dtype(target, dtype, {}))
+    computed = chosen_dtype(target, dtype, {})
+    kind = stored_in(computed)
     if grads and not OPERATORS[name].gradients:
         raise OperandError(
             "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
@@ -125,14 +126,14 @@ def run_operator(
             check=check,
         )
     if isinstance(shape, ConvShape):
-        call = _ConvCall(shape, target, kind, chosen, tiling, seed, integers, check)
+        call = _ConvCall(shape, target, computed, chosen, tiling, seed, integers, check)
         return call.forward(numerics) if name == "conv_forward" else call.backward(numerics, grads)
     m, n, k = shape
     if not numerics:
-        return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
-    require_gemm_capacity(shape, target, kind.name, chosen, tiling, check=check)
+        return gemm(shape=shape, target=target, cores=chosen, dtype=computed, tiling=tiling, numerics=False)
+    require_gemm_capacity(shape, target, computed, chosen, tiling, check=check)
     made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
-    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
+    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=computed, tiling=tiling)
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
@@ -161,7 +162,7 @@ class _ConvCall:
 
     shape: ConvShape
     target: Target
-    kind: DType
+    computed: str
     cores: Sequence[int]
     tiling: Mapping[str, object] | None
     seed: int
@@ -172,19 +173,19 @@ class _ConvCall:
     def options(self) -> dict[str, Any]:
         """What both directions are called with."""
         options = {"shape": self.shape, "target": self.target, "cores": self.cores, "tiling": self.tiling}
-        return {**options, "dtype": self.kind.name}
+        return {**options, "dtype": self.computed}
 
     def operands(self, shapes: Mapping[str, tuple[int, ...]], outputs: Sequence[str]) -> dict[str, Array]:
         """Random operands for some outputs."""
         terms = longest_sum(self.shape, outputs)
-        return random_operands(shapes, self.kind, self.seed, self.integers, terms)
+        return random_operands(shapes, stored_in(self.computed), self.seed, self.integers, terms)
 
     def backward(self, numerics: bool, grads: Sequence[str] | None) -> Run:
         """Some gradients; default all."""
         asked, shape = tuple(grads) if grads else OPERATORS["conv_backward"].gradients, self.shape
         if not numerics:
             return conv_backward(**self.options, grads=asked, numerics=False)
-        require_capacity(shape, self.target, self.kind.name, asked, check=self.check)
+        require_capacity(shape, self.target, self.computed, asked, check=self.check)
         shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
         needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
         made = self.operands(needed, asked)
@@ -198,7 +199,7 @@ class _ConvCall:
         """The output, without a bias."""
         if not numerics:
             return conv_forward(**self.options, numerics=False)
-        require_forward_capacity(self.shape, self.target, self.kind.name, check=self.check)
+        require_forward_capacity(self.shape, self.target, self.computed, check=self.check)
         made = self.operands({"x": self.shape.x_shape, "w": self.shape.w_shape}, ("y",))
         run = conv_forward(made["x"], made["w"], **self.options)
         if self.check:

@@ -16,7 +16,7 @@ _HEIGHT = 620
 _LINES = ("#1d6fa5", "#3fa7a0", "#5a4fa2", "#94bf6a", "#2e7d5b")
 _FILLS = (INK, "#d1495b", "#ee8434", "#9b2c6f", "#8c5a2b", "#f4c430")
 _MARKS = ("o", "s", "^", "D", "v", "P")
-_MOST = len(_FILLS)
+_LINE = 16  # pixels of a line of text
 
 
 def draw_roofline(saved: SavedRun) -> Figure:
@@ -55,8 +55,19 @@ def _coloured(found: Roofline) -> dict[str, str]:
     if len(launches) == 1 and not found.without:
         return {ALL: _FILLS[0]}
     length = {point.name: point.cycles for point in found.points}
-    longest = sorted(launches, key=lambda name: -length[name])[: _MOST - 1]
+    longest = sorted(launches, key=lambda name: -length[name])[: _most(found) - 1]
     return dict(zip([ALL, *longest], _FILLS, strict=False))
+
+
+def _most(found: Roofline) -> int:
+    """How many names have a colour, and room for their facts beside the picture."""
+    links = len(found.rates)
+    return min(len(_FILLS), int((_HEIGHT / _LINE - 1.5 * links - 1) / _lines_of(2 + links)))
+
+
+def _lines_of(facts: int) -> float:
+    """Lines of a name with so many facts below it, and of the gap behind them."""
+    return facts + 2.3
 
 
 def _set_limits(axes: Axes, found: Roofline) -> None:
@@ -122,12 +133,12 @@ def _write_facts(figure: Figure, axes: Axes, found: Roofline) -> None:
     """To the right: each name with its colour, speed and ceiling; below, what the marks are."""
     place = axes.get_position()
     x, y = place.x1 + NOTES / WIDTH, place.y1
-    line = 16 / (figure.get_size_inches()[1] * figure.dpi)
+    line = _LINE / (figure.get_size_inches()[1] * figure.dpi)
     for name, colour in _coloured(found).items():
         figure.text(x, y, shortened(name, 28), fontsize=8, fontweight="bold", color=colour, va="top")
         facts = facts_of(found, name)
         figure.text(x, y - line, "\n".join(facts), fontsize=8, color=INK, va="top", linespacing=1.35)
-        y -= line * (len(facts) + 2.3)
+        y -= line * _lines_of(len(facts))
     words = ("circle", "square", "triangle", "diamond", "wedge", "plus")
     marks = [f"{word}: bytes over {link}" for word, link in zip(words, found.rates, strict=False)]
     figure.text(x, place.y0, "\n".join(marks), fontsize=8, color=FAINT, va="bottom", linespacing=1.4)

@@ -1,5 +1,7 @@
 """Rooflines: points and lines by hand, and the picture."""
 
+import dataclasses
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +130,29 @@ def test_picture_holds_all_its_text(cores: int, tmp_path: Path) -> None:
         assert box.x0 >= 0, text.get_text()
         assert box.x1 <= width, text.get_text()
         assert 0 <= box.y0 <= box.y1 <= height, text.get_text()
+
+
+def test_many_launches_leave_room_for_the_marks(tmp_path: Path) -> None:
+    """The longest launches are in the picture, as many as have room, and their facts end above the marks."""
+    run = synthetic_run(4, 6)
+    conv = run.launches[1]
+    step = conv.cycles // 9
+    parts = [
+        LaunchRecord(
+            f"part {i}", "default", conv.start + step * i, conv.start + step * (i + 1) + 9 * i, 4, 100
+        )
+        for i in range(9)
+    ]
+    moved = run.trace.replaced(launch=np.arange(len(run.trace), dtype=np.int16) % 9)
+    dataclasses.replace(run, launches=parts, trace=moved).save(tmp_path)
+    figure = draw_roofline(load(tmp_path))
+    figure.draw_without_rendering()
+    names = [text.get_text() for text in figure.texts if text.get_text().startswith("part")]
+    assert names == [f"part {i}" for i in (8, 7, 6, 5)]
+    boxes = [text.get_window_extent() for text in figure.texts[:-2]]  # behind the facts: title and bound
+    facts = [box for box in boxes if box.x0 > 1400]
+    assert len(facts) == 11
+    assert all(above.y0 >= below.y1 - 2 for above, below in pairwise(facts))
 
 
 def test_points_lie_inside_the_axes_and_below_the_lines(tmp_path: Path) -> None:
