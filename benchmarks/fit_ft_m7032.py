@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -174,7 +175,7 @@ def fit(rows: Sequence[Row], simulator: Simulator) -> Values:
         before = values
         for stage in STAGES:
             chosen = [row for row in rows if stage.holds(row)]
-            values = fit_stage(stage, values, lambda trials, held=chosen: simulator.errors(held, trials))
+            values = fit_stage(stage, values, partial(simulator.errors, chosen))
             shown = ", ".join(f"{name} {values[name]:g}" for name in stage.names)
             print(f"round {turn + 1}, {len(chosen)} rows: {shown}", flush=True)
         if values == before:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernels.dsp.product.tiling import GemmTiling
 from targets.loader import load_target
 from tilesim.validation.blocking import planned, tiling_of
 from tilesim.validation.rows import BLOCKING, PUBLISHED, Row, read_rows
 from tilesim.validation.scores import Predictor, Score, score_rows, summaries
+from tilesim.validation.steady import Sizes
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -114,8 +116,13 @@ def test_a_micro_kernel_that_the_target_lacks_is_refused(cli: Cli, tmp_path: Pat
 
 def test_products_that_are_alike_are_simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same products come up in rows that differ in their length only."""
-    found = []
-    monkeypatch.setattr(Predictor, "_simulated", lambda _, __, ___, sizes: found.append(sizes) or 10**6)
+    found: list[Sizes] = []
+
+    def simulated(_: Predictor, __: Row, ___: GemmTiling, sizes: Sizes) -> int:
+        found.append(sizes)
+        return 10**6
+
+    monkeypatch.setattr(Predictor, "_simulated", simulated)
     chosen = ("ft029", "ft030", "ft031", "ft032")
     scores = score_rows((row for row in read_rows() if row.name in chosen), load_target("ft_m7032"))
     assert len(scores) == 4

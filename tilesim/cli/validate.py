@@ -41,7 +41,7 @@ def validate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Run the simulator on published measurements of matrix products and print the errors (some minutes for all)."""
+    """Run the simulator on published measurements of matrix products and print the errors (half a minute for all)."""
     rows = [row for row in read_rows(measured) if kind in (None, row.kind)]
     with progress(f"running {len(rows)} rows"):
         scores = score_rows(rows, load_target(target))
