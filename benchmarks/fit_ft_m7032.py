@@ -54,7 +54,7 @@ class Stage(NamedTuple):
 
 
 STAGES = (
-    Stage(("call", "copy"), lambda r: r.cores == 1 and r.kind == "gemm"),
+    Stage(("call", "copy"), lambda r: r.cores == 1 and (r.kind == "gemm" or r.k <= SHORT_K)),
     Stage(("read port", "write port"), lambda r: r.cores == 1 and r.kind == "gemm-skinny"),
     Stage(("DDR",), lambda r: r.cores > 1 and r.kind == "gemm-skinny" and r.k > SHORT_K),
     Stage(("write cost",), lambda r: r.cores > 1 and r.kind == "gemm" and r.mode == "NN"),
