@@ -2,8 +2,8 @@
 
 Each figure is the best of five, both sides of a ratio in one process. Run on a machine with nothing else to do:
 
-    python benchmarks/speed.py            every figure
-    python benchmarks/speed.py timing     one of: timing, values, memory
+    python -m benchmarks.speed            every figure
+    python -m benchmarks.speed timing     one of: timing, values, memory, resnet
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from kernels.conv_backward import conv_backward
 from kernels.shape.shapes import ConvShape
 from simulator.timing.library import LIBRARY
 from targets.loader import load_target
+from tests.case_table import load_cases
 
 DEMO = ConvShape(n=4, cin=128, size=(28, 28), cout=128, kernel=(3, 3), padding=1)
 LAYER = ConvShape(n=8, cin=256, size=(14, 14), cout=256, kernel=(3, 3), padding=1)
 LARGE = ConvShape(n=64, cin=64, size=(56, 56), cout=64, kernel=(3, 3), padding=1)
 ROUNDS = 5
+RESNET_TARGETS = (("mt7004", "fp32"), ("mt7004", "fp16"), ("ft78ne", "fp32"))
 
 
 def best(action: Callable[[], object]) -> float:
@@ -117,7 +119,7 @@ def values() -> None:
 def memory() -> None:
     """The peak of a functional run, in a process of its own."""
     if "--here" not in sys.argv:
-        subprocess.run([sys.executable, __file__, "memory", "--here"], check=True)
+        subprocess.run([sys.executable, "-m", "benchmarks.speed", "memory", "--here"], check=True)
         return
     rng = np.random.default_rng(0)
     dy = rng.standard_normal(LARGE.dy_shape, np.float32)
@@ -132,7 +134,40 @@ def memory() -> None:
     )
 
 
+def _resnet_layers() -> list[tuple[ConvShape, int]]:
+    """The distinct convolutions of ResNet-50 at batch 32, and how often the network has each."""
+    found = []
+    for case in load_cases("networks"):
+        if case.layer.startswith("resnet_50:"):
+            _, star, times = case.layer.partition("*")
+            shape = ConvShape(**(case.shape.to_dict() | {"n": 32}))  # type: ignore[arg-type]  # its own arguments
+            found.append((shape, int(times) if star else 1))
+    return found
+
+
+def resnet() -> None:
+    """Wall time of dx and dw of every convolution of ResNet-50 at batch 32, timing only, each distinct layer once."""
+    layers = _resnet_layers()
+    for name, dtype in RESNET_TARGETS:
+        LIBRARY.clear()
+        begin = time.perf_counter()
+        us, rows = 0.0, 0
+        for shape, times in layers:
+            for grad in ("dx", "dw"):
+                run = conv_backward(shape=shape, dtype=dtype, grads=(grad,), target=name, numerics=False)
+                us += times * run.time_us
+                rows += len(run.trace)
+        seconds = time.perf_counter() - begin
+        print(
+            f"ResNet-50, batch 32, dx and dw, {name}, {dtype}: {len(layers)} distinct layers of"
+            f" {sum(times for _, times in layers)}, {rows:,} instructions in {seconds:.1f} s of wall time;"
+            f" the network's backward convolutions take {us / 1e3:,.1f} ms of the chip"
+        )
+
+
+FIGURES = {"timing": timing, "values": values, "memory": memory, "resnet": resnet}
+
 if __name__ == "__main__":
-    chosen = [word for word in sys.argv[1:] if not word.startswith("--")] or ["timing", "values", "memory"]
+    chosen = [word for word in sys.argv[1:] if not word.startswith("--")] or list(FIGURES)
     for word in chosen:
-        {"timing": timing, "values": values, "memory": memory}[word]()
+        FIGURES[word]()

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.dsp.backward import Backward
 from kernels.errors import OperandError, ShapeError
+from kernels.families import backward_of, stored_in
 from kernels.host_memory import require_host_memory
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
 from simulator.values.numerics import Array, DType
-from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
-AVAILABLE = {"dsp": ("dx", "dw", "db")}
+AVAILABLE = {"dsp": ("dx", "dw", "db"), "davinci": ("dx", "dw", "db")}
 """Gradients by family."""
 
 NEEDS = {"dx": ("dy", "w"), "dw": ("dy", "x"), "db": ("dy",)}
@@ -50,6 +49,7 @@ def conv_backward(
     dtype: str | None = None,
     layout: str = "NCHW",
     tiling: Mapping[str, object] | None = None,
+    include_layout: bool = False,
     numerics: bool = True,
     checks: Checks | None = None,
 ) -> Run:
@@ -74,13 +74,14 @@ def conv_backward(
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of dy, x and dx: "NCHW" or "NHWC", with any number of spatial axes.
         tiling: fields to keep, the others are chosen: dx's by name, those of dw and db as "dw.k" and "db.k".
+        include_layout: time the conversions between plain tensors and the device's layouts too.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
     Raises a TilesimError where an argument is refused.
     """
     given = {"dy": dy, "w": w, "x": x}
-    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics)
+    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics, include_layout)
     arrays = call.arrays(given)
     sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
     taps = {"stride": stride, "padding": padding, "dilation": dilation}
@@ -98,6 +99,7 @@ class _Call:
     grads: tuple[str, ...]
     layout: str
     numerics: bool
+    include_layout: bool
 
     def arrays(self, given: Mapping[str, npt.ArrayLike | None]) -> dict[str, Array]:
         """The operands that are there, channel first."""
@@ -144,7 +146,7 @@ class _Call:
                 got=", ".join(self.grads) or "none",
                 limit=", ".join(known) or "none",
             )
-        if shape.transposed:
+        if shape.transposed and self.target.family == "dsp":
             raise ShapeError(
                 "transposed convolutions are not computed on this target",
                 argument="transposed",
@@ -222,11 +224,11 @@ def resolved_shape(
     return ConvShape.resolve(arrays["dy"].shape, *shapes, **given)
 
 
-def _supported_type(operand: DType, target: Target) -> DType:
-    if operand.name == "fp64":
+def _supported_type(name: str, target: Target) -> str:
+    if name == "fp64":
         what = "fp64 is a type of gemm only"
         raise OperandError(what, argument="dtype", where=target.name, got="fp64", limit="fp16, fp32")
-    return operand
+    return name
 
 
 def require_capacity(
@@ -237,7 +239,7 @@ def require_capacity(
     Raises:
         CapacityError: a memory is too small.
     """
-    kind = named(dtype)
+    kind = stored_in(dtype)
     require_ddr(shape, target, kind, grads)
     elements = sum(prod(dims) for dims in tensors_of(shape, grads).values())
     partial = 4 * target.groups * prod(shape.w_shape) if "dw" in grads else 0
@@ -274,10 +276,10 @@ def _run(
 ) -> Run:
     """Allocate, launch and collect."""
     chip, used = call.target, {n: a for n, a in arrays.items() if n in call.operands}
-    operand = _supported_type(named(chosen_dtype(chip, dtype, used)), chip)
+    computed = _supported_type(chosen_dtype(chip, dtype, used), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
-    require_ddr(shape, chip, operand, call.grads)
-    gradients = Backward.of(shape, operand, machine, call.grads, given)
+    require_ddr(shape, chip, stored_in(computed), call.grads)
+    gradients = backward_of(shape, computed, machine, call.grads, given, include_layout=call.include_layout)
     if machine.numerics:
         require_host_memory(gradients.host_bytes)
         gradients.put(used)
@@ -287,7 +289,7 @@ def _run(
         operator="conv_backward",
         target=chip,
         cores=len(machine.cores),
-        dtype=operand.name,
+        dtype=computed,
         cycles=machine.cycles,
         launches=machine.launches,
         tiling=gradients.tiling,

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.errors import OperandError
+from kernels.families import stored_in
+from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.placement import chosen_cores, chosen_dtype
 from kernels.reference.checking import check_conv_backward, longest_sum, random_operands
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
-from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
 
@@ -32,7 +33,7 @@ OPERATORS = {
     "conv_backward": Operator(
         "conv_backward",
         "gradients of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         ("dx", "dw", "db"),
         "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
         " the chip until they are complete. dw = dy^T x im2col(x): blocks of dw stay on the chip until all outputs of"
@@ -43,11 +44,22 @@ OPERATORS = {
     "gemm": Operator(
         "gemm",
         "a matrix product",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
         " K_G, M_A, K_A, N_A, M_S, split, kernel and swap.",
+    ),
+    "conv2d_backprop_input": Operator(
+        "conv2d_backprop_input",
+        "the vendor's input gradient of MT7004 and FT78NE, shared call",
+        ("dsp",),
+        ("dx",),
+        "fp_ or hp_conv2d_backprop_input_s of kernels.ft: NHWC operands in DDR, OIHW weights, dx is added to. Plain 2-D"
+        " convolutions. A depthwise path (Cout = groups = Cin, dilation 1) multiplies no matrices, a 1x1 path (no pads,"
+        " dilation and stride 1, one group) makes no columns. buffer_size_ (--tile) is the structure's budget, else"
+        " 0x10000 bytes or the least that holds a column row; other fields are those of dx, on the depthwise path"
+        " split, rows, cols, channels and ahead.",
     ),
 }
 
@@ -73,19 +85,32 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    kind = named(chosen_dtype(target, dtype, {}))
+    computed = chosen_dtype(target, dtype, {})
+    kind = stored_in(computed)
+    if name == "conv2d_backprop_input" and isinstance(shape, ConvShape):
+        return run_backprop_input(
+            shape,
+            target,
+            kind,
+            chosen,
+            tiling=tiling,
+            numerics=numerics,
+            seed=seed,
+            integers=integers,
+            check=check,
+        )
     if isinstance(shape, ConvShape):
-        return _conv(shape, target, kind.name, grads, chosen, tiling, numerics, seed, integers, check)
+        return _conv(shape, target, computed, grads, chosen, tiling, numerics, seed, integers, check)
     if grads:
         raise OperandError(
             "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
         )
     m, n, k = shape
     if not numerics:
-        return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
-    require_gemm_capacity(shape, target, kind.name, chosen, tiling, check=check)
+        return gemm(shape=shape, target=target, cores=chosen, dtype=computed, tiling=tiling, numerics=False)
+    require_gemm_capacity(shape, target, computed, chosen, tiling, check=check)
     made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
-    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
+    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=computed, tiling=tiling)
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
@@ -128,7 +153,7 @@ def _conv(
     require_capacity(shape, target, kind, asked, check=check)
     shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
     needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
-    made = random_operands(needed, named(kind), seed, integers, longest_sum(shape, asked))
+    made = random_operands(needed, stored_in(kind), seed, integers, longest_sum(shape, asked))
     dy, w, x = (made.get(name) for name in shapes)
     run = conv_backward(
         dy, w, x=x, shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling

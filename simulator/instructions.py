@@ -15,8 +15,9 @@ import numpy as np
 
 from simulator.errors import ProgramError
 from simulator.memory.memories import View
+from simulator.memory.ranges import Range
 from simulator.values.numerics import Array, product, product_fp16
-from targets.schema import MatmulSpec, Target
+from targets.schema import MatmulSpec, PathSpec, Target
 
 Coords = tuple[int, ...]
 
@@ -29,7 +30,8 @@ class Cost(NamedTuple):
 
     issue_cycles are spent by the scalar unit; cycles is a fixed time on the engine (a copy's start-up);
     charged_bytes is
-    what the path's link carries, in whole bursts; path is empty for what is not a copy.
+    what the path's link carries, in whole bursts; path is empty for what is not a copy. What has a path runs on the
+    engine of the path. idle_cycles come on top of cycles where nothing ended on the engine in the cycle of the start.
     """
 
     issue_cycles: int
@@ -38,15 +40,16 @@ class Cost(NamedTuple):
     charged_bytes: int = 0
     floor_cycles: int = 0
     overlap: bool = False
+    idle_cycles: int = 0
 
 
 class Instruction:
     """One step of a core's program, for one engine of the core.
 
     Attributes:
-        engine: the kind of engine ("vpu", "dma"), or "scalar".
+        engine: the kind of engine ("vpu", "dma"), or "scalar"; a copy takes that of its path instead.
         channel: which engine of that kind.
-        reads, writes: the views that hazards are derived from.
+        reads, writes: the views that hazards are derived from; a copy's source and destination come first.
         coords: tile coordinates for the trace, by the axes of the kernel.
         macs: multiply-adds that are executed, with padding.
         moved: bytes that it copies.
@@ -71,7 +74,7 @@ class Instruction:
 
     @property
     def queue(self) -> str:
-        """The kind of engine whose queue holds it."""
+        """The kind of engine whose queue holds it, unless its cost names a path."""
         return self.engine
 
     def signature(self) -> Hashable:
@@ -96,6 +99,14 @@ def link_bytes(rows: int, row_bytes: int, stride: int, burst: int, overhead: int
         return 0
     shift = 0 if rows == 1 or stride % burst == 0 else burst - np.gcd(stride, burst)
     return rows * (ceil((row_bytes + int(shift)) / burst) * burst + overhead)
+
+
+def path_bytes(target: Target, path: PathSpec, side: Range) -> int:
+    """Bytes that a path's link carries for the range on its side; without a link, as many as there are."""
+    if not path.link:
+        return side.bytes
+    link = target.link[path.link]
+    return link_bytes(side.rows, side.row_bytes, side.stride, link.burst_bytes, link.row_overhead_bytes)
 
 
 def matmul_cycles(spec: MatmulSpec, groups: int, m: int, n: int, k: int) -> int:
@@ -158,11 +169,8 @@ class Copy(Instruction):
             raise ProgramError(
                 "no such path", where=target.name, got=key, limit=", ".join(sorted(target.path))
             )
-        link = target.link[path.link]
         side = (self.src if path.direction == "read" else self.dst).range
-        charged = link_bytes(
-            side.rows, side.row_bytes, side.stride, link.burst_bytes, link.row_overhead_bytes
-        )
+        charged = path_bytes(target, path, side)
         return Cost(
             target.issue.copy_cycles, path.start_cycles, key, charged, path.floor_cycles, path.overlap
         )
@@ -322,8 +330,8 @@ class FlagSet(Instruction):
     kind = FLAG_SET
     name = "set_flag"
 
-    def __init__(self, flag: str, engine: str, *, channel: int = 0) -> None:
-        """Queue the set on an engine."""
+    def __init__(self, flag: Hashable, engine: str, *, channel: int = 0) -> None:
+        """Queue the set on an engine; a flag goes by any value, for all cores of the launch."""
         super().__init__((), (), (), channel)
         self.flag = flag
         self._engine = engine

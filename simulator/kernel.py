@@ -5,9 +5,11 @@ A kernel never sees time. It keeps nothing from one tile to the next: rings of b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from simulator.errors import ProgramError
 from simulator.instructions import Instruction
 from simulator.memory.memories import Buffer, Memory
 from simulator.values.numerics import DType
@@ -35,16 +37,23 @@ class Core:
         index: the core's number on the chip.
         rank: its place among the cores of the launch.
         count: how many cores the launch has.
+        kind, group, slot: its kind of core, its group (-1 for none), and which of its kind it is there. Rank and count
+            are among the cores of its kind.
         rings: the core's own buffers, by name.
     """
 
-    __slots__ = ("count", "index", "rank", "rings")
+    __slots__ = ("count", "group", "index", "kind", "rank", "rings", "slot")
 
-    def __init__(self, index: int, rank: int, count: int) -> None:
+    def __init__(
+        self, index: int, rank: int, count: int, *, kind: str = "", group: int = -1, slot: int = 0
+    ) -> None:
         """A core without buffers."""
         self.index = index
         self.rank = rank
         self.count = count
+        self.kind = kind
+        self.group = group
+        self.slot = slot
         self.rings: dict[str, Ring] = {}
 
 
@@ -52,27 +61,55 @@ class Space:
     """Where a launch takes its buffers from: every core's own memories and the shared ones."""
 
     def __init__(
-        self, cores: Sequence[Core], own: dict[int, dict[str, Memory]], shared: dict[str, Memory]
+        self,
+        cores: Sequence[Core],
+        own: dict[int, dict[str, Memory]],
+        shared: dict[str, Memory],
+        roles: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Hand out buffers for these cores."""
+        """Hand out buffers for these cores; `roles` are the parts that memories play, by which they may be named."""
         self.cores = tuple(cores)
         self._own = own
         self._shared = shared
+        self._roles = roles
 
     def ring(
-        self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
+        self,
+        name: str,
+        memory: str,
+        size: int,
+        dtype: DType,
+        *,
+        depth: int = 1,
+        remedy: str = "",
+        kind: str = "",
     ) -> None:
         """Give every core a ring of `depth` buffers of `size` elements, from its own or a shared memory.
 
+        Cores whose kind lacks the memory get none, and with `kind` only the cores of that kind do.
+
         Raises:
             CapacityError: the memory is too small; `remedy` names the field of the tiling to lower.
+            ProgramError: no core of the launch has such a memory.
         """
-        for core in self.cores:
-            level = self._shared.get(memory) or self._own[core.index][memory]
+        memory = self._roles.get(memory, memory)
+        having = [
+            (core, level)
+            for core in self.cores
+            if kind in ("", core.kind)
+            and (level := self._shared.get(memory) or self._own[core.index].get(memory))
+        ]
+        if self.cores and not having:
+            raise ProgramError("no such memory", where=name, got=memory, limit=self._known())
+        for core, level in having:
             label = f"{name} of core {core.index}"
             core.rings[name] = Ring(
                 [level.allocate(label, (size,), dtype, remedy=remedy) for _ in range(depth)]
             )
+
+    def _known(self) -> str:
+        own = {name: None for core in self.cores for name in self._own[core.index]}
+        return ", ".join({**own, **dict.fromkeys(self._shared)})
 
     def common_ring(
         self, name: str, memory: str, size: int, dtype: DType, *, depth: int = 1, remedy: str = ""
@@ -82,7 +119,7 @@ class Space:
         Raises:
             CapacityError: the memory is too small.
         """
-        level = self._shared[memory]
+        level = self._shared[self._roles.get(memory, memory)]
         ring = Ring([level.allocate(name, (size,), dtype, remedy=remedy) for _ in range(depth)])
         for core in self.cores:
             core.rings[name] = ring
@@ -109,6 +146,25 @@ class Kernel(Protocol):
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """The instructions of a core, in order."""
+
+
+@runtime_checkable
+class HasKinds(Protocol):
+    """A kernel that says which kinds of cores it runs on; without it, those of the target's first kind.
+
+    Attributes:
+        core_kinds: the kinds. All cores of these kinds in the groups of the launch run `program`.
+    """
+
+    core_kinds: tuple[str, ...]
+
+
+@runtime_checkable
+class HasKindClasses(Protocol):
+    """A kernel whose kinds of cores do not all take part in the same ranks."""
+
+    def kind_class(self, kind: str, rank: int, count: int) -> Hashable | None:
+        """As `core_class`, which it replaces, for the cores of one kind; cores of two kinds are never equal."""
 
 
 @runtime_checkable

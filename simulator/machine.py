@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +12,11 @@ from typing import Literal
 import simpy
 
 from simulator.errors import ProgramError
-from simulator.kernel import Core, HasKey, HasOrigins, HasValues, Kernel, Space
+from simulator.kernel import Core, HasKey, HasKindClasses, HasKinds, HasOrigins, HasValues, Kernel, Space
 from simulator.memory.memories import Buffer, Memory
 from simulator.results.run import LaunchRecord
 from simulator.results.trace import Trace
+from simulator.timing.cache import Cache
 from simulator.timing.library import LIBRARY
 from simulator.timing.model import CoreClass, LaunchModel
 from simulator.timing.program import Compiler, Lanes, Program
@@ -24,6 +26,9 @@ from simulator.values.numerics import DType
 from simulator.values.races import RaceCheck
 from simulator.values.steps import execute_in_order
 from targets.schema import Target
+
+L2 = Literal["cold", "warm"]
+"""What the first launch finds in a cache: nothing, or all tensors that were made, the last as far as there is room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +78,15 @@ class Machine:
     """
 
     def __init__(
-        self, target: Target, cores: Sequence[int], *, numerics: bool = True, checks: Checks | None = None
+        self,
+        target: Target,
+        cores: Sequence[int],
+        *,
+        numerics: bool = True,
+        checks: Checks | None = None,
+        l2: L2 = "cold",
     ) -> None:
-        """Bring a target to life for launches on `cores`.
+        """Bring a target to life for launches on `cores`; `l2` says what the first one finds in its caches.
 
         Raises:
             ProgramError: the target has no such core.
@@ -92,15 +103,20 @@ class Machine:
         self.cores = tuple(sorted(cores))
         self.numerics = numerics
         self.checks = checks or Checks()
-        kind = next(iter(target.core))
-        self._lanes = Lanes(target, kind)
+        self._lanes = {kind: Lanes(target, kind) for kind in target.core}
         self._shared = {n: Memory(n, s) for n, s in target.memory.items() if s.scope == "chip"}
         self._own = {
-            core: {n: Memory(n, s, core=core) for n, s in target.memory.items() if s.scope != "chip"}
-            for core in self.cores
+            unit.number: {
+                name: Memory(name, spec, core=unit.number)
+                for name, spec in target.memory.items()
+                if spec.scope != "chip" and spec.of_kind(unit.kind)
+            }
+            for unit in target.units(self.cores)
         }
-        self._main = [n for n in self._shared if n == "ddr"]
-        self._recorder = Recorder(tuple(self._lanes.names))
+        self._recorder = Recorder(tuple(target.lanes()), cached=bool(target.cache))
+        self._l2 = l2
+        self._caches = {name: Cache(spec) for name, spec in target.cache.items()}
+        self._roles = {name: role.memory for name, role in target.role.items()}
         self.launches: list[LaunchRecord] = []
         self.cycles = 0
         self.macs = 0
@@ -111,18 +127,28 @@ class Machine:
         shape: tuple[int, ...],
         dtype: DType,
         *,
-        memory: str = "ddr",
+        memory: str | None = None,
         address: int | None = None,
+        core: int | None = None,
     ) -> Buffer:
-        """A buffer in a shared memory that outlives launches; it has no numbers until it is filled or materialised.
+        """A buffer that outlives launches, without numbers yet.
+
+        It lies in a shared memory (default the main one), or with `core` in that core's own.
 
         Raises:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
-        return self._shared[memory].allocate(
+        levels = self._shared if core is None else self._own[core]
+        level = levels[self._roles.get(memory or "", memory) or self.target.main_memory]
+        return level.allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
+
+    def room_bytes(self, memory: str) -> int:
+        """Bytes of the largest free range of a memory; of every core's own, the one with the least room."""
+        levels = [held[memory] for held in (self._shared, *self._own.values()) if memory in held]
+        return min(max((end - start for start, end in level.gaps()), default=0) for level in levels)
 
     def launch(self, kernel: Kernel) -> LaunchRecord:
         """Run a kernel on the cores, after what was launched before.
@@ -136,56 +162,99 @@ class Machine:
             return self._launch(kernel)
 
     def _launch(self, kernel: Kernel) -> LaunchRecord:
-        members = self._members(kernel)
-        cores = {index: Core(index, rank, len(self.cores)) for rank, index in enumerate(self.cores)}
+        if self._l2 == "warm" and not self.launches:
+            for name, cache in self._caches.items():
+                cache.warm(self._shared[name].taken)
+        cores = self._cores_of(kernel)
+        members = self._members(kernel, cores)
         active = [cores[index] for group in members for index in group]
-        space = Space(sorted(active, key=lambda c: c.rank), self._own, self._shared)
+        space = Space(sorted(active, key=lambda c: c.index), self._own, self._shared, self._roles)
         kernel.setup(space)
-        compiler = Compiler(self.target, self._lanes, self.checks.dropped)
-        classes = [CoreClass(group, self._program(kernel, cores[group[0]], compiler)) for group in members]
+        compilers = {
+            kind: Compiler(self.target, lanes, self.checks.dropped) for kind, lanes in self._lanes.items()
+        }
+        equal: dict[Hashable, Program] = {}
+        classes = [
+            CoreClass(group, self._program(kernel, core, compilers[core.kind], equal), self._lanes[core.kind])
+            for group in members
+            for core in [cores[group[0]]]
+        ]
         if any(c.program.has_flags for c in classes) and any(len(c.cores) > 1 for c in classes):
             raise ProgramError("cores that use flags cannot share a class", where=kernel.name)
-        record = self._simulate(kernel, classes)
+        record = self._simulate(kernel, cores, classes)
         self._values(kernel, cores, classes)
         self._release()
         return record
 
-    def _program(self, kernel: Kernel, core: Core, compiler: Compiler) -> Program:
-        """The program of a core, compiled, or from the library where the kernel says what it depends on."""
-        if not isinstance(kernel, HasKey) or self.checks.dropped:
+    def _cores_of(self, kernel: Kernel) -> dict[int, Core]:
+        """The cores that a kernel is launched on, by number, in this order.
+
+        Raises:
+            ProgramError: the target has no such kind of core.
+        """
+        kinds = kernel.core_kinds if isinstance(kernel, HasKinds) else tuple(self.target.core)[:1]
+        unknown = [kind for kind in kinds if kind not in self.target.core]
+        if unknown:
+            known = ", ".join(self.target.core)
+            raise ProgramError("no such kind of core", where=kernel.name, got=unknown[0], limit=known)
+        units = self.target.units(self.cores, kinds)
+        counts, ranks = Counter(unit.kind for unit in units), Counter[str]()
+        cores = {}
+        for number, group, kind, slot in units:
+            cores[number] = Core(number, ranks[kind], counts[kind], kind=kind, group=group, slot=slot)
+            ranks[kind] += 1
+        return cores
+
+    def _program(
+        self, kernel: Kernel, core: Core, compiler: Compiler, equal: dict[Hashable, Program]
+    ) -> Program:
+        """The program of a core, compiled, or from the library where the kernel says what it depends on.
+
+        A cache sees addresses, which a program that is kept does not have: there, cores of one class share the rest.
+        """
+        if self.target.cache and self.checks.fold:
+            kind = (core.kind, _class_key(kernel, core))
+            if kind in equal:
+                return compiler.again(equal[kind], kernel.program(core))
+            return equal.setdefault(kind, compiler.compile(kernel.program(core)))
+        if not isinstance(kernel, HasKey) or self.checks.dropped or self.target.cache:
             return compiler.compile(kernel.program(core))
-        key = (kernel.key(), core.rank, core.count)
+        key = (kernel.key(), core.kind, core.rank, core.count)
         return LIBRARY.program(self.target, key, lambda: compiler.compile(kernel.program(core)))
 
-    def _members(self, kernel: Kernel) -> list[tuple[int, ...]]:
-        """Cores of equal programs, in the order of their first core."""
-        count = len(self.cores)
-        fold = self.checks.fold and (not kernel.axes or isinstance(kernel, HasOrigins))
+    def _members(self, kernel: Kernel, cores: Mapping[int, Core]) -> list[tuple[int, ...]]:
+        """Cores of equal programs, in the order of their first core; where there is a cache, none are equal."""
+        coords_known = not kernel.axes or isinstance(kernel, HasOrigins)
+        fold = self.checks.fold and coords_known and not self.target.cache
         groups: dict[Hashable, list[int]] = {}
-        for rank, index in enumerate(self.cores):
-            key = kernel.core_class(rank, count)
+        for index, core in cores.items():
+            key = _class_key(kernel, core)
             if key is not None:
-                groups.setdefault(key if fold else (key, rank), []).append(index)
+                groups.setdefault((core.kind, key, -1 if fold else index), []).append(index)
         return [tuple(group) for group in groups.values()]
 
-    def _simulate(self, kernel: Kernel, classes: list[CoreClass]) -> LaunchRecord:
-        active = sum(len(c.cores) for c in classes)
+    def _simulate(self, kernel: Kernel, cores: Mapping[int, Core], classes: list[CoreClass]) -> LaunchRecord:
+        used = [cores[index] for c in classes for index in c.cores]
+        active = len({(core.group, core.slot if core.group < 0 else 0) for core in used})
         spec = self.target.launch.get(kernel.kind, self.target.launch["default"])
         begin = self.cycles + spec.cycles + spec.cycles_per_core * active
-        self._model = LaunchModel(simpy.Environment(initial_time=begin), self.target, self._lanes, classes)
+        env = simpy.Environment(initial_time=begin)
+        self._model = LaunchModel(env, self.target, classes, active, self._caches)
         end = max(begin, self._model.run())
         record = LaunchRecord(name=kernel.name, kind=kernel.kind, start=self.cycles, end=end, cores=active)
-        origins = self._origins(kernel, classes) if isinstance(kernel, HasOrigins) else {}
+        origins = self._origins(kernel, cores, classes) if isinstance(kernel, HasOrigins) else {}
         self._recorder.add(len(self.launches), self._model, classes, kernel.axes, origins)
         self.launches.append(record)
         self.cycles = end
         self.macs += sum(c.program.macs * len(c.cores) for c in classes)
         return record
 
-    def _origins(self, kernel: HasOrigins, classes: list[CoreClass]) -> dict[int, Sequence[tuple[int, ...]]]:
+    def _origins(
+        self, kernel: HasOrigins, cores: Mapping[int, Core], classes: list[CoreClass]
+    ) -> dict[int, Sequence[tuple[int, ...]]]:
         """The tiles' coordinates of each core that shares a class."""
         shared = [core for c in classes if len(c.cores) > 1 for core in c.cores]
-        return {core: kernel.origins(self.cores.index(core), len(self.cores)) for core in shared}
+        return {core: kernel.origins(cores[core].rank, cores[core].count) for core in shared}
 
     def _values(self, kernel: Kernel, cores: dict[int, Core], classes: list[CoreClass]) -> None:
         if not (self.numerics or self.checks.races):
@@ -201,7 +270,8 @@ class Machine:
             for index in c.cores
         }
         programs = {index: kernel.program(cores[index]) for index in timings}
-        race = RaceCheck(timings, len(self._lanes.names)) if self.checks.races else None
+        most = max(len(lanes.names) for lanes in self._lanes.values())
+        race = RaceCheck(timings, most) if self.checks.races else None
         execute(timings, programs, self.checks.dma, race.observe if race else None, self.numerics)
 
     def _release(self) -> None:
@@ -210,9 +280,15 @@ class Machine:
             for memory in own.values():
                 memory.release_all()
         for name, memory in self._shared.items():
-            if name not in self._main:
+            if name != self.target.main_memory:
                 memory.release_all()
 
     def trace(self) -> Trace:
         """What every engine did, of all launches so far."""
         return self._recorder.trace()
+
+
+def _class_key(kernel: Kernel, core: Core) -> Hashable | None:
+    if isinstance(kernel, HasKindClasses):
+        return kernel.kind_class(core.kind, core.rank, core.count)
+    return kernel.core_class(core.rank, core.count)

@@ -5,6 +5,7 @@ from targets.loader import available_targets, load_target
 from targets.schema import (
     SCALAR,
     UNITS_PER_BYTE,
+    CacheSpec,
     CoreKind,
     EngineSpec,
     IssueSpec,
@@ -17,12 +18,14 @@ from targets.schema import (
     PortSpec,
     SyncSpec,
     Target,
+    Unit,
     VectorSpec,
 )
 
 __all__ = [
     "SCALAR",
     "UNITS_PER_BYTE",
+    "CacheSpec",
     "CoreKind",
     "EngineSpec",
     "IssueSpec",
@@ -37,6 +40,7 @@ __all__ = [
     "Target",
     "TargetError",
     "TilesimError",
+    "Unit",
     "VectorSpec",
     "available_targets",
     "load_target",

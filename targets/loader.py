@@ -157,8 +157,14 @@ def _fields_at(parts: list[str]) -> list[str]:
     kind: Any = Target
     for part in parts:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            kind = kind.model_fields[part].annotation
+            kind = _table(kind.model_fields[part].annotation)
         elif get_origin(kind) is dict:
             kind = get_args(kind)[1]
     is_table = isinstance(kind, type) and issubclass(kind, BaseModel)
     return [name for name in kind.model_fields if name != "provenance"] if is_table else []
+
+
+def _table(annotation: Any) -> Any:
+    """The table of a field that may be absent; any other annotation as it is."""
+    found = [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
+    return found[0] if len(found) == 1 and get_origin(annotation) is not dict else annotation

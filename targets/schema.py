@@ -1,16 +1,61 @@
-"""What a target is: frozen, checked objects, one class a table of its TOML file.
-
-Units are in the field names; a cycle is one of the target's core clock. Numbers are read strictly: a float is
-no integer, a string no number, and infinities are refused.
-"""
+"""What a target is: its tables together, checked against each other, and what follows from them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from targets.davinci import CubeSpec, FixpipeSpec, Load2dSpec, Load3dSpec, VectorClassSpec
+from targets.dsp import MatmulSpec, VectorSpec
 from targets.errors import TargetError
+from targets.tables import (
+    CacheSpec,
+    CoreKind,
+    Count,
+    EngineSpec,
+    IssueSpec,
+    LaunchSpec,
+    LinkSpec,
+    Mark,
+    MemorySpec,
+    Name,
+    PathSpec,
+    PortSpec,
+    Rate,
+    RoleSpec,
+    SyncSpec,
+    Table,
+    exact,
+    names_in,
+)
+
+__all__ = [
+    "MAIN_MEMORIES",
+    "SCALAR",
+    "UNITS_PER_BYTE",
+    "CacheSpec",
+    "CoreKind",
+    "CubeSpec",
+    "EngineSpec",
+    "FixpipeSpec",
+    "IssueSpec",
+    "LaunchSpec",
+    "LinkSpec",
+    "Load2dSpec",
+    "Load3dSpec",
+    "Mark",
+    "MatmulSpec",
+    "MemorySpec",
+    "PathSpec",
+    "PortSpec",
+    "RoleSpec",
+    "SyncSpec",
+    "Table",
+    "Target",
+    "Unit",
+    "VectorClassSpec",
+    "VectorSpec",
+]
 
 UNITS_PER_BYTE = 1 << 16
 """Bandwidths are integers in units of 2**-16 byte a cycle, so that shares of a link are exact."""
@@ -18,215 +63,32 @@ UNITS_PER_BYTE = 1 << 16
 SCALAR = "SCALAR"
 """The lane of a core's scalar unit, which every core has."""
 
-Count = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1)]
+MAIN_MEMORIES = ("ddr", "gm")
+"""What the memory that holds the tensors of a call may be called."""
+
+MOST_LINES = 1024
+"""Lines of a cache block: each is a bit of a number."""
+
+TOOL_NAMES = {"aic": "cubecore", "aiv": "veccore"}
+"""What the vendor's tools call kinds of cores in a trace; others go by the name in the file."""
 
 Spec = TypeVar("Spec")
 
 
-class Table(BaseModel):
-    """A table of a target: frozen, strict, and without keys that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
-
-
-class Mark(Table):
-    """Where a number comes from.
-
-    `documented`: a source says it; `derived`: arithmetic on documented facts of this chip; `assumed`: by
-    analogy, the source names the analogue; `override`: the user set it.
-    """
-
-    mark: Literal["documented", "derived", "assumed", "override"]
-    source: Name
-
-
-class CoreKind(Table):
-    """A kind of core, and how many of it a group has."""
-
-    per_group: Count
-
-
-class EngineSpec(Table):
-    """An in-order unit of a core.
+class Unit(NamedTuple):
+    """One core of the chip.
 
     Attributes:
-        core: the kind of core that has it.
-        issue: `queued` (the scalar unit goes on) or `blocking` (the scalar unit waits for the end).
-        queue_depth: instructions issued and not yet started that it holds.
-        count: equal lanes of it in one core.
+        number: counts the cores, group by group, in a group by kind in the order of the file; those in no group follow.
+        group: its group, -1 for none.
+        kind: its kind of core.
+        slot: which of its kind in the group, or among those in no group.
     """
 
-    core: Name
-    issue: Literal["queued", "blocking"]
-    queue_depth: Count
-    count: Count = 1
-
-
-class MemorySpec(Table):
-    """A storage level, per core or shared by the chip.
-
-    Attributes:
-        size_bytes: capacity (of each core's own, where the scope is `core`).
-        base_address: first address (of core 0).
-        scope: `core` or `chip`.
-        core_stride_bytes: distance of the same memory of two cores that follow; 0 where every core sees its
-            own at the same address.
-        align_bytes: what addresses of buffers are rounded up to.
-    """
-
-    size_bytes: Count
-    base_address: Natural
-    scope: Literal["core", "chip"]
-    core_stride_bytes: Natural = 0
-    align_bytes: Count = 64
-
-
-class Bandwidth(Table):
-    """A rate in exactly one of two units; a gigabyte is 1e9 bytes.
-
-    Raises:
-        ValueError: none or both of the units are given.
-    """
-
-    bytes_per_cycle: Rate | None = None
-    gigabytes_per_second: Rate | None = None
-
-    @model_validator(mode="after")
-    def _one_unit(self) -> Self:
-        if (self.bytes_per_cycle is None) == (self.gigabytes_per_second is None):
-            given = "neither" if self.bytes_per_cycle is None else "both"
-            raise ValueError(f"exactly one of bytes_per_cycle and gigabytes_per_second, not {given}")
-        return self
-
-    def exact_bytes_per_cycle(self, clock_mhz: float) -> Fraction:
-        """Bytes a cycle of a clock, exactly, from the decimal digits as written."""
-        if self.bytes_per_cycle is not None:
-            return _exact(self.bytes_per_cycle)
-        return _exact(self.gigabytes_per_second or 0.0) * 1000 / _exact(clock_mhz)
-
-
-class LinkSpec(Bandwidth):
-    """A link that its flows share.
-
-    Attributes:
-        efficiency: part of the nominal bandwidth that flows can get.
-        bytes_per_cycle_per_core: added to the bandwidth for each core of the launch.
-        read_cost, write_cost: what a byte costs of the bandwidth, by direction.
-        burst_bytes: each contiguous row is charged in whole bursts.
-        row_overhead_bytes: charged once more for each row.
-    """
-
-    efficiency: Annotated[float, Field(gt=0, le=1)] = 1.0
-    bytes_per_cycle_per_core: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    read_cost: Rate = 1.0
-    write_cost: Rate = 1.0
-    burst_bytes: Count
-    row_overhead_bytes: Natural = 0
-
-
-class PortSpec(Bandwidth):
-    """What one core can take or give in one direction, over all its lanes that use the port.
-
-    Attributes:
-        shares: another port with which it takes turns, so that a core that reads and writes does each for a part of
-            the time; empty where both go on at once.
-    """
-
-    shares: str = ""
-
-
-class PathSpec(Table):
-    """How a copy between two memories goes; its key in the target is `"source->destination"`.
-
-    Attributes:
-        link: the shared link it takes.
-        direction: which cost of the link it pays.
-        port: the core's port that caps it.
-        start_cycles: from the start of a transfer to its first byte.
-        floor_cycles: no transfer is shorter, start-up included.
-        overlap: the start-up of one transfer runs during the stream of the one before.
-    """
-
-    link: Name
-    direction: Literal["read", "write"]
-    port: Name
-    start_cycles: Natural
-    floor_cycles: Natural = 0
-    overlap: bool
-
-
-class IssueSpec(Table):
-    """Cycles of the scalar unit to issue an instruction, by its kind."""
-
-    copy_cycles: Natural
-    matmul_cycles: Natural
-    vector_cycles: Natural
-    barrier_cycles: Natural
-    flag_set_cycles: Natural
-    flag_wait_cycles: Natural
-
-
-class SyncSpec(Table):
-    """Cycles from the last arrival at a barrier, or from the end of a flag's set, to the release."""
-
-    barrier_latency_cycles: Natural
-    barrier_cycles_per_core: Natural
-    flag_latency_cycles: Natural
-    cross_core_flag_latency_cycles: Natural
-
-
-class LaunchSpec(Table):
-    """What one launch costs before its cores start: fixed, and for each core it uses."""
-
-    cycles: Natural
-    cycles_per_core: Natural
-
-
-class MatmulSpec(Table):
-    """The micro-kernel of a matrix product of one data type.
-
-    A call computes `kernel_rows` rows of 1, 2, ... granules of columns over k steps, and takes
-    `fixed_cycles + k * granule_cycles[granules - 1]` cycles on the engine and `call_cycles` of software.
-
-    A table is named after its data type ("fp32", "fp64"; "fp16_fp16" sums in fp16). The name of a kernel that takes
-    its second operand transposed ends in `_nt`, or in `_nt_merged` where its blocks overlap in one loop.
-
-    Attributes:
-        kernel_rows: rows of a kernel.
-        granule_columns: columns of a granule.
-        granule_cycles: cycles a k step of kernels of 1, 2, ... granules.
-        fixed_cycles: fill and drain of a kernel.
-        call_cycles: software around a kernel.
-        once_cycles: added once for all blocks of a product.
-        flops_per_cycle: peak of one core (a multiply-add is two).
-    """
-
-    kernel_rows: Count
-    granule_columns: Count
-    granule_cycles: Annotated[tuple[Rate, ...], Field(min_length=1, strict=False)]
-    fixed_cycles: Natural
-    call_cycles: Natural
-    once_cycles: Natural = 0
-    flops_per_cycle: Rate
-
-
-class VectorSpec(Table):
-    """The vector unit of a core.
-
-    Attributes:
-        register_bytes: size of a vector register.
-        moves_per_cycle: registers loaded or stored a cycle.
-        run_cycles: added for each contiguous run.
-        call_cycles: added for each operation.
-    """
-
-    register_bytes: Count
-    moves_per_cycle: Rate
-    run_cycles: Natural
-    call_cycles: Natural
+    number: int
+    group: int
+    kind: str
+    slot: int
 
 
 class Target(Table):
@@ -237,8 +99,11 @@ class Target(Table):
         title: one line for people.
         family: what kind of programs run on it.
         clock_mhz: clock of the core; the unit of time is one cycle of it.
-        groups: groups of cores, what `cores=` counts.
-        core, engine, memory, link, port, path, issue, sync, launch, matmul, vector: see the classes.
+        groups: groups of cores, what `cores=` counts, on all dies.
+        dies: dies that the groups lie on; absent: one.
+        core, engine, memory, link, port, path, cache, issue, sync, launch, matmul, vector: see the classes; only
+            a DSP has the last two.
+        cube, load2d, load3d, fixpipe, vector_class: see the classes; only a Da Vinci target has them.
         provenance: mark and source of each number, by its dotted path.
 
     Raises:
@@ -250,18 +115,35 @@ class Target(Table):
     family: Literal["dsp", "davinci", "host"]
     clock_mhz: Rate
     groups: Count
+    dies: Count | None = None
     core: Annotated[dict[str, CoreKind], Field(min_length=1)]
     engine: Annotated[dict[str, EngineSpec], Field(min_length=1)]
     memory: Annotated[dict[str, MemorySpec], Field(min_length=1)]
     link: dict[str, LinkSpec]
     port: dict[str, PortSpec]
     path: dict[str, PathSpec]
+    cache: dict[str, CacheSpec] = Field(default_factory=dict)
     issue: IssueSpec
     sync: SyncSpec
     launch: dict[str, LaunchSpec]
-    matmul: dict[str, MatmulSpec]
-    vector: VectorSpec
+    matmul: dict[str, MatmulSpec] = Field(default_factory=dict)
+    vector: VectorSpec | None = None
+    cube: dict[str, CubeSpec] = Field(default_factory=dict)
+    load2d: dict[str, Load2dSpec] = Field(default_factory=dict)
+    load3d: dict[str, Load3dSpec] = Field(default_factory=dict)
+    fixpipe: dict[str, FixpipeSpec] = Field(default_factory=dict)
+    vector_class: dict[str, VectorClassSpec] = Field(default_factory=dict)
+    role: dict[str, RoleSpec] = Field(default_factory=dict)
     provenance: dict[str, Mark] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _family_is_complete(cls, tables: object) -> object:
+        if isinstance(tables, Mapping) and tables.get("family") == "dsp":
+            for name in ("matmul", "vector"):
+                if tables.get(name) is None:
+                    raise TargetError("missing key", key=name)
+        return tables
 
     @model_validator(mode="after")
     def _references_exist(self) -> Self:
@@ -275,7 +157,7 @@ class Target(Table):
         A lane is its engine in upper case, with an index where the engine has several. With `core`, only
         those of that kind of core.
         """
-        chosen = (name for name, spec in self.engine.items() if core in (None, spec.core))
+        chosen = (name for name, spec in self.engine.items() if core is None or core in spec.kinds)
         return [SCALAR, *(lane for name in chosen for lane in self._lanes_of(name))]
 
     def kind_of(self, lane: str) -> str:
@@ -291,6 +173,78 @@ class Target(Table):
                 return name.upper()
         raise TargetError("unknown lane", key="engine", got=lane, limit=", ".join(self.lanes()))
 
+    @property
+    def main_memory(self) -> str:
+        """The name of the memory that holds the tensors of a call.
+
+        Raises:
+            TargetError: the target has none.
+        """
+        names = (self.role["main"].memory,) if "main" in self.role else MAIN_MEMORIES
+        for name in names:
+            if name in self.memory:
+                return name
+        raise TargetError("no main memory", key="memory", limit=f"one of {', '.join(MAIN_MEMORIES)}")
+
+    @property
+    def vector_unit(self) -> VectorSpec:
+        """The vector unit of a DSP core.
+
+        Raises:
+            TargetError: the target has no such table.
+        """
+        if self.vector is None:
+            raise TargetError("missing key", key="vector", remedy="only targets of the family dsp have it")
+        return self.vector
+
+    @property
+    def cores_per_group(self) -> int:
+        """Cores of all kinds in one group."""
+        return sum(kind.per_group for kind in self.core.values())
+
+    def units(self, groups: Iterable[int], kinds: Iterable[str] | None = None) -> list[Unit]:
+        """The cores of some groups, in the order of their numbers, of some kinds or of all.
+
+        Of the cores in no group, each group that is asked for brings one more.
+        """
+        wanted = tuple(self.core if kinds is None else kinds)
+        asked = list(groups)
+        found = []
+        for kind in wanted:
+            spec, first = _member(self.core, "core", kind), self._first_of(kind)
+            found += [
+                Unit(group * self.cores_per_group + first + slot, group, kind, slot)
+                for group in asked
+                for slot in range(spec.per_group)
+            ]
+            beyond = self.groups * self.cores_per_group + self._first_of(kind, "extra")
+            found += [Unit(beyond + slot, -1, kind, slot) for slot in range(min(spec.extra or 0, len(asked)))]
+        return sorted(found)
+
+    def unit(self, number: int) -> Unit:
+        """The core with a number.
+
+        Raises:
+            TargetError: the chip has fewer.
+        """
+        for unit in self.units(range(self.groups)):
+            if unit.number == number:
+                return unit
+        raise TargetError("unknown core", got=number)
+
+    def core_name(self, number: int) -> str:
+        """What the tools call a core: "core0", or "core0.veccore1" where the chip has several kinds."""
+        unit = self.unit(number)
+        if len(self.core) == 1 and self.cores_per_group == 1:
+            return f"core{unit.group}"
+        kind = f"{TOOL_NAMES.get(unit.kind, unit.kind)}{unit.slot}"
+        return kind if unit.group < 0 else f"core{unit.group}.{kind}"
+
+    def _first_of(self, kind: str, field: Literal["per_group", "extra"] = "per_group") -> int:
+        """How many cores of the kinds before this one a group, or the rest of the chip, has."""
+        before = list(self.core)[: list(self.core).index(kind)]
+        return sum(getattr(self.core[name], field) or 0 for name in before)
+
     def us(self, cycles: int) -> float:
         """Microseconds that a number of core cycles takes."""
         return cycles / self.clock_mhz
@@ -304,8 +258,8 @@ class Target(Table):
             TargetError: the target has no such link.
         """
         spec = _member(self.link, "link", link)
-        grown = spec.exact_bytes_per_cycle(self.clock_mhz) + cores * _exact(spec.bytes_per_cycle_per_core)
-        return int(grown * _exact(spec.efficiency) * UNITS_PER_BYTE)
+        grown = spec.exact_bytes_per_cycle(self.clock_mhz) + cores * exact(spec.bytes_per_cycle_per_core)
+        return int(grown * exact(spec.efficiency) * UNITS_PER_BYTE)
 
     def port_units(self, port: str) -> int:
         """Bandwidth of a core's port, in whole units of 2**-16 byte a cycle (rounded down).
@@ -315,13 +269,18 @@ class Target(Table):
         """
         return int(_member(self.port, "port", port).exact_bytes_per_cycle(self.clock_mhz) * UNITS_PER_BYTE)
 
+    def role_bytes(self, role: str) -> int:
+        """Bytes of a memory that a part of it has.
+
+        Raises:
+            TargetError: the target has no such role.
+        """
+        spec = _member(self.role, "role", role)
+        return spec.size_bytes or self.memory[spec.memory].size_bytes
+
     def _lanes_of(self, engine: str) -> list[str]:
         count = self.engine[engine].count
         return [engine.upper()] if count == 1 else [f"{engine.upper()}{i}" for i in range(count)]
-
-
-def _exact(value: float) -> Fraction:
-    return Fraction(str(value))
 
 
 def _member(table: Mapping[str, Spec], kind: str, name: str) -> Spec:
@@ -342,14 +301,60 @@ def _broken_references(target: Target) -> Iterator[TargetError]:
     for name, port in target.port.items():
         if port.shares and port.shares not in target.port:
             yield _unknown("port", f"port.{name}.shares", port.shares, target.port)
+    for name, cache in target.cache.items():
+        yield from _broken_cache(target, name, cache)
+    for name, role in target.role.items():
+        yield from _broken_role(target, name, role)
     if "default" not in target.launch:
         yield TargetError("missing key", key="launch.default", remedy="give the cost of an ordinary launch")
 
 
-def _broken_engines(target: Target) -> Iterator[TargetError]:
+def _broken_cores(target: Target) -> Iterator[TargetError]:
+    for name, kind in target.core.items():
+        if not kind.per_group and not kind.extra:
+            yield TargetError("a kind of core that the chip has none of", key=f"core.{name}.per_group", got=0)
     for name, engine in target.engine.items():
-        if engine.core not in target.core:
-            yield _unknown("core", f"engine.{name}.core", engine.core, target.core)
+        yield from _unknown_kinds(target, f"engine.{name}.core", engine.kinds)
+    for name, memory in target.memory.items():
+        yield from _unknown_kinds(target, f"memory.{name}.core", names_in(memory.core))
+        if memory.core and memory.scope == "chip":
+            yield TargetError("a memory of the chip belongs to no kind of core", key=f"memory.{name}.core")
+
+
+def _unknown_kinds(target: Target, key: str, kinds: Iterable[str]) -> Iterator[TargetError]:
+    for kind in kinds:
+        if kind not in target.core:
+            yield _unknown("core", key, kind, target.core)
+
+
+def _broken_cache(target: Target, name: str, cache: CacheSpec) -> Iterator[TargetError]:
+    key, memory = f"cache.{name}", target.memory.get(name)
+    if memory is None or memory.scope != "chip":
+        chip = [each for each, spec in target.memory.items() if spec.scope == "chip"]
+        yield _unknown("memory of the chip", key, name, chip)
+    if cache.link not in target.link:
+        yield _unknown("link", f"{key}.link", cache.link, target.link)
+    if cache.block_bytes % cache.line or cache.block_bytes // cache.line > MOST_LINES:
+        limit = f"a divisor of block_bytes, at most {MOST_LINES} a block"
+        yield TargetError(
+            "lines that do not fill a block", key=f"{key}.line_bytes", got=cache.line, limit=limit
+        )
+    if cache.size_bytes < cache.block_bytes:
+        yield TargetError("a cache of no block", key=f"{key}.size_bytes", got=cache.size_bytes)
+    for path, spec in target.path.items():
+        if name in path.split("->") and not spec.link:
+            yield TargetError("a path to a memory with a cache has no link", key=f"path.{path}.link")
+
+
+def _broken_role(target: Target, name: str, role: RoleSpec) -> Iterator[TargetError]:
+    if role.memory not in target.memory:
+        yield _unknown("memory", f"role.{name}", role.memory, target.memory)
+    elif (role.size_bytes or 0) > target.memory[role.memory].size_bytes:
+        yield TargetError("a role larger than its memory", key=f"role.{name}.size_bytes", got=role.size_bytes)
+
+
+def _broken_engines(target: Target) -> Iterator[TargetError]:
+    yield from _broken_cores(target)
     lanes = target.lanes()
     for name in target.engine:
         if any(lanes.count(lane) > 1 for lane in target._lanes_of(name)):
@@ -363,7 +368,9 @@ def _broken_path(target: Target, key: str, path: PathSpec) -> Iterator[TargetErr
     for memory in (source, destination):
         if memory not in target.memory:
             yield _unknown("memory", f"path.{key}", memory, target.memory)
-    if path.link not in target.link:
+    if path.engine not in target.engine:
+        yield _unknown("engine", f"path.{key}.engine", path.engine, target.engine)
+    if path.link and path.link not in target.link:
         yield _unknown("link", f"path.{key}.link", path.link, target.link)
     if path.port not in target.port:
         yield _unknown("port", f"path.{key}.port", path.port, target.port)

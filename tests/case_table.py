@@ -15,7 +15,7 @@ from kernels.shape.checks import PadPairs
 from kernels.shape.shapes import ConvShape, transposed_padding
 
 FOLDER = Path(__file__).parent / "cases"
-LAYER_TABLES = ("networks", "edge_shapes", "edge_regressions", "conv3d", "pytorch_samples")
+LAYER_TABLES = ("networks", "edge_shapes", "edge_regressions", "conv3d", "pytorch_samples", "torch_npu_cases")
 TABLES = (*LAYER_TABLES, "bugs_open")
 SIDES = (("pad_front", "pad_back"), ("pad_top", "pad_bottom"), ("pad_left", "pad_right"))
 DTYPES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
@@ -23,7 +23,10 @@ DTYPES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 
 @dataclass(frozen=True)
 class Case:
-    """One row: `out` and `pads` are what the table says of the three axes D, H, W (empty in `bugs_open`)."""
+    """One row: `out` and `pads` are what the table says of the three axes D, H, W (empty in `bugs_open`).
+
+    `layer` is its name in a network.
+    """
 
     id: str
     table: str
@@ -33,6 +36,7 @@ class Case:
     out: tuple[int, ...]
     pads: PadPairs
     note: str
+    layer: str = ""
 
 
 def load_cases(table: str) -> list[Case]:
@@ -70,6 +74,7 @@ def _layer_case(table: str, row: Mapping[str, str]) -> Case:
         out=_numbers(row, "Do", "Ho", "Wo"),
         pads=pads,
         note=row["note"],
+        layer=row["layer"],
     )
 
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kernels.davinci.chains import longest_chain as davinci_chain
+from kernels.families import stored_in
 from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
 from kernels.reference.references import conv_backward_magnitude, conv_backward_reference
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
-from simulator.values.numerics import Array, DType
+from simulator.values.numerics import Array, DType, round_hf32
 
 
 def random_operands(
@@ -50,6 +53,9 @@ def largest_integer(kind: DType, terms: int) -> int:
 
 def longest_chain(name: str, run: Run, shape: ConvShape) -> int:
     """The additions that one element of a gradient has been through, at most: a K step, the steps, the cores."""
+    if run.target.family == "davinci":
+        size = stored_in(run.dtype).size_bytes
+        return davinci_chain(name, run.tiling, shape, size, run.target.groups)
     tiling, outputs = run.tiling, shape.n * prod(shape.out)
     if name == "dx":
         cog = shape.cout // max(1, shape.groups)
@@ -83,9 +89,17 @@ def _unit(name: str, run: Run) -> float:
 def check_conv_backward(
     run: Run, shape: ConvShape, dy: Array, w: Array | None = None, x: Array | None = None
 ) -> dict[str, Comparison]:
-    """Each gradient of a run against the reference, within the bound of rounding; also noted in the run."""
-    reference = conv_backward_reference(shape, dy, w, x, grads=tuple(run.outputs))
-    magnitude = conv_backward_magnitude(shape, dy, w, x, grads=tuple(run.outputs))
+    """Each gradient of a run against the reference, within the bound of rounding; also noted in the run.
+
+    What goes through the cube is taken as the cube reads it; db does not.
+    """
+    products = {name: seen(run.dtype, a) for name, a in (("dy", dy), ("w", w), ("x", x)) if a is not None}
+    reference: dict[str, NDArray[np.float64]] = {}
+    magnitude: dict[str, NDArray[np.float64]] = {}
+    cube = tuple(name for name in run.outputs if name != "db")
+    for grads, given in ((cube, products), (tuple(set(run.outputs) - set(cube)), {"dy": dy})):
+        reference |= conv_backward_reference(shape, **given, grads=grads)
+        magnitude |= conv_backward_magnitude(shape, **given, grads=grads)
     found = {}
     for name, got in run.outputs.items():
         terms, unit = longest_chain(name, run, shape), _unit(name, run)
@@ -94,3 +108,8 @@ def check_conv_backward(
     run.max_error = {name: c.max_error for name, c in found.items()}
     run.tolerance = {name: c.tolerance for name, c in found.items()}
     return found
+
+
+def seen(computed: str, array: Array) -> Array:
+    """An operand as the matrix unit reads it: hf32 drops mantissa bits of fp32."""
+    return round_hf32(array) if computed == "hf32" else array

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from simulator.errors import BoundsError, CapacityError
-from simulator.memory.ranges import Range, collapse
+from simulator.memory.ranges import Dims, Range, collapse, nested
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
@@ -213,6 +213,17 @@ class View:
         self.exact = exact
         self._frame = frame
 
+    @property
+    def pieces(self) -> Range:
+        """Its rows as a transfer counts them: the range where that is exact, else every contiguous piece of the box."""
+        if self.exact or self._frame is None:
+            return self.range
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner = next(axis for axis in reversed(range(len(size))) if size[axis] != frame[axis])
+        run = prod(size[inner:]) * item
+        return Range(self.range.base, prod(size[:inner]), run, packed_strides(frame, item)[inner - 1])
+
     def array(self) -> Array:
         """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
         part = self._part()
@@ -222,6 +233,18 @@ class View:
         if not np.may_share_memory(seen, part):
             seen.flags.writeable = False
         return seen
+
+    def levels(self) -> tuple[Range, Dims]:
+        """A range of two levels, and (size, stride in bytes) of the axes along which it is repeated.
+
+        What is not a box is its covering range.
+        """
+        if self.exact or self._frame is None:
+            return self.range, ()
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner, outer = nested(tuple(zip(size, packed_strides(frame, item), strict=True)), item)
+        return Range(self.range.base, *inner), outer
 
     def put(self, values: Array) -> None:
         """Write as many numbers as the view has, in its order."""
@@ -279,9 +302,23 @@ class Memory:
         return max((end for _, end, _ in self._taken), default=self.base) - self.base
 
     @property
+    def taken(self) -> list[tuple[int, int]]:
+        """First address and end of every buffer, in the order in which they were made."""
+        return [(first, end) for first, end, _ in self._taken]
+
+    @property
     def free_bytes(self) -> int:
         """Bytes above the highest buffer."""
         return self.spec.size_bytes - self.used_bytes
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The free ranges (start, end) with aligned starts, in order of their addresses."""
+        align, start, found = self.spec.align_bytes, self.base, []
+        for first, last, _ in [*sorted(self._taken), (self.base + self.spec.size_bytes, 0, "")]:
+            if first > start:
+                found.append((start, first))
+            start = max(start, self.base + -(-(last - self.base) // align) * align)
+        return found
 
     def allocate(
         self,
@@ -293,7 +330,7 @@ class Memory:
         remedy: str = "",
         keep: bool = False,
     ) -> Buffer:
-        """A buffer at the next aligned address, or at `address`; `release_all` leaves it where it is to be kept.
+        """A buffer above the others, else in a gap, or at `address`; `release_all` leaves it where it is to be kept.
 
         Raises:
             CapacityError: it does not fit; `remedy` says which field of the tiling to lower.
@@ -301,25 +338,33 @@ class Memory:
         """
         wanted = prod(shape) * dtype.size_bytes
         if address is None:
-            align = self.spec.align_bytes
-            address = self.base + -(-self.used_bytes // align) * align
-            if address + wanted > self.base + self.spec.size_bytes:
-                free = self.base + self.spec.size_bytes - address
-                raise CapacityError(
-                    f"buffer {name} does not fit",
-                    memory=self.name,
-                    wanted_bytes=wanted,
-                    free_bytes=max(0, free),
-                    remedy=remedy,
-                )
+            address = self._free_place(name, wanted, remedy)
         else:
-            self._check_place(name, address, wanted)
+            self.check_place(name, address, wanted)
         self._taken.append((address, address + wanted, name))
         if keep:
             self._kept.append(self._taken[-1])
         return Buffer(self.name, name, address, shape, dtype, self.shared)
 
-    def _check_place(self, name: str, address: int, wanted: int) -> None:
+    def _free_place(self, name: str, wanted: int, remedy: str) -> int:
+        """An aligned address with so many free bytes behind it: above the highest buffer, else in the first gap."""
+        address = self.base + -(-self.used_bytes // self.spec.align_bytes) * self.spec.align_bytes
+        free = self.base + self.spec.size_bytes - address
+        if wanted <= free:
+            return address
+        found = next((start for start, end in self.gaps() if end - start >= wanted), None)
+        if found is None:
+            raise CapacityError(
+                f"buffer {name} does not fit",
+                memory=self.name,
+                wanted_bytes=wanted,
+                free_bytes=max(0, free),
+                remedy=remedy,
+            )
+        return found
+
+    def check_place(self, name: str, address: int, wanted: int) -> None:
+        """Raise a BoundsError where a range lies outside the memory or in another buffer."""
         end = self.base + self.spec.size_bytes
         if address < self.base or address + wanted > end:
             raise BoundsError(
@@ -336,6 +381,11 @@ class Memory:
                     got=f"{address:#x} + {wanted} bytes",
                     limit=f"{other} lies at {first:#x} to {last:#x}",
                 )
+
+    def release(self, address: int) -> None:
+        """Forget the buffer at an address, kept or not."""
+        self._taken = [t for t in self._taken if t[0] != address]
+        self._kept = [t for t in self._kept if t[0] != address]
 
     def release_all(self) -> None:
         """Forget every buffer that is not kept: the next launch finds its place empty."""

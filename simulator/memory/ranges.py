@@ -68,6 +68,20 @@ def collapse(dims: Dims, item_bytes: int) -> tuple[tuple[int, int, int], bool]:
 
     Neighbouring axes that are contiguous are merged. A box of more than two levels is covered by its whole span.
     """
+    run, merged = levels(dims, item_bytes)
+    if not merged:
+        return (1, run, run), True
+    if len(merged) == 1:
+        return (merged[0][0], run, merged[0][1]), True
+    span = run + sum((size - 1) * stride for size, stride in merged)
+    return (1, span, span), False
+
+
+def levels(dims: Dims, item_bytes: int) -> tuple[int, list[tuple[int, int]]]:
+    """The contiguous bytes inside a box, and (size, stride) of the axes around them, the innermost first.
+
+    Neighbouring axes that are contiguous are merged.
+    """
     merged: list[tuple[int, int]] = []
     run = item_bytes
     for size, stride in reversed([d for d in dims if d[0] != 1]):
@@ -77,9 +91,12 @@ def collapse(dims: Dims, item_bytes: int) -> tuple[tuple[int, int, int], bool]:
             merged[-1] = (merged[-1][0] * size, merged[-1][1])
         else:
             merged.append((size, stride))
-    if not merged:
-        return (1, run, run), True
-    if len(merged) == 1:
-        return (merged[0][0], run, merged[0][1]), True
-    span = run + sum((size - 1) * stride for size, stride in merged)
-    return (1, span, span), False
+    return run, merged
+
+
+@lru_cache(maxsize=65536)
+def nested(dims: Dims, item_bytes: int) -> tuple[tuple[int, int, int], Dims]:
+    """(rows, row_bytes, stride) of the innermost two levels of a box, and (size, stride) of the axes around these."""
+    run, merged = levels(dims, item_bytes)
+    rows, stride = merged[0] if merged else (1, run)
+    return (rows, run, stride), tuple(merged[1:])

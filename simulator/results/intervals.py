@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.results.trace import Trace
+from simulator.results.trace import CACHE_COLUMNS, Trace
 
 Ints = NDArray[np.int64]
 
@@ -68,4 +68,5 @@ def clip(trace: Trace, start: int, end: int) -> Trace:
     cut = {name: np.clip(inside[name], start, end) for name in ("issued", "ready", "start", "flow", "end")}
     whole = inside["end"] - inside["flow"]
     part = np.where(whole > 0, (cut["end"] - cut["flow"]) / np.maximum(whole, 1), 1.0)
-    return inside.replaced(**cut, bytes=np.rint(inside["bytes"] * part).astype(np.int64))
+    sizes = ("bytes", *(name for name in CACHE_COLUMNS if name in inside.columns()))
+    return inside.replaced(**cut, **{name: np.rint(inside[name] * part).astype(np.int64) for name in sizes})

@@ -42,7 +42,8 @@ class Metrics:
         cores_active: groups in which an engine other than SCALAR did something.
         main_engine: kind of the main compute engine, None when nothing ran.
         utilisation: busy share of each kind of engine of the target.
-        traffic_bytes: {memory: {"read": bytes, "write": bytes}}.
+        traffic_bytes: {memory: {"read": bytes, "write": bytes}}; of a memory with a cache also those of the cache's
+            link and of the link behind it.
         stalls: share of the main engine's time lost to each reason, the greatest first.
         stall_table: the same in cycles and by core; None when nothing ran.
         bound: one sentence.
@@ -80,10 +81,10 @@ def measure(trace: Trace, target: Target, cores: int, cycles: int, launches: Seq
         cores_active=cores_active(trace, target),
         main_engine=main,
         utilisation=used,
-        traffic_bytes=traffic(trace),
+        traffic_bytes={**traffic(trace), **cache_traffic(trace, target)},
         stalls=shares,
         stall_table=table,
-        bound=bound(main, used, shares),
+        bound=bound(main, used, shares, {} if table is None else table.awaited),
         balance=None if table is None else balance(table),
     )
 
@@ -109,7 +110,7 @@ def kind_cycles(trace: Trace, target: Target) -> dict[str, int]:
 
 def cores_per_group(target: Target) -> int:
     """Cores of all kinds in one group."""
-    return sum(kind.per_group for kind in target.core.values())
+    return target.cores_per_group
 
 
 def _spec(target: Target, kind: str) -> EngineSpec:
@@ -118,8 +119,9 @@ def _spec(target: Target, kind: str) -> EngineSpec:
 
 def _cores_with(target: Target, kind: str, groups: int) -> int:
     if kind == SCALAR:
-        return groups * cores_per_group(target)
-    return groups * target.core[_spec(target, kind).core].per_group
+        return len(target.units(range(groups)))
+    spec = _spec(target, kind)
+    return len(target.units(range(groups), spec.kinds))
 
 
 def _lanes(target: Target, kind: str, groups: int) -> int:
@@ -137,6 +139,24 @@ def traffic(trace: Trace) -> dict[str, dict[str, int]]:
         }
         for code, memory in enumerate(trace.memories)
     }
+
+
+def cache_traffic(trace: Trace, target: Target) -> dict[str, dict[str, int]]:
+    """Bytes that were resident by direction, under the name of the cache's link, and what it fetched and wrote back.
+
+    The latter go by the name of the link to the cached memory.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for memory, cache in target.cache.items():
+        if memory not in trace.memories or "hit" not in trace.columns():
+            continue
+        code = trace.memories.index(memory)
+        read, write = trace["source"] == code, trace["destination"] == code
+        far = next(path.link for key, path in target.path.items() if memory in key.split("->"))
+        hit, both = trace["hit"], read | write
+        found[cache.link] = {"read": int(hit[read].sum()), "write": int(hit[write].sum())}
+        found[far] = {"read": int(trace["fetched"][both].sum()), "write": int(trace["evicted"][both].sum())}
+    return found
 
 
 def main_engine(trace: Trace, target: Target) -> str | None:
@@ -173,23 +193,31 @@ def stalls(
 def _cores_of(trace: Trace, target: Target, kind: str, codes: Sequence[int], groups: int) -> list[int]:
     """Cores that used an engine of a kind, and as many idle ones as make up those that have it."""
     used = set(np.unique(trace["core"][np.isin(trace["engine"], codes)]).tolist())
-    idle = [core for core in asked_cores(trace, target, groups) if core not in used]
+    kinds = None if kind == SCALAR else _spec(target, kind).kinds
+    having = {unit.number for unit in target.units(range(target.groups), kinds)}
+    idle = [core for core in asked_cores(trace, target, groups) if core in having - used]
     missing = max(0, _cores_with(target, kind, groups) - len(used))
     return sorted([*used, *idle[:missing]])
 
 
 def asked_cores(trace: Trace, target: Target, groups: int) -> list[int]:
     """Ids of the cores that a run on so many groups asked for: those of the trace, then the lowest others."""
-    wanted, seen = groups * cores_per_group(target), trace.cores()
-    idle = [core for core in range(wanted) if core not in set(seen)]
-    return sorted([*seen, *idle[: max(0, wanted - len(seen))]])
+    seen, size = trace.cores(), target.cores_per_group
+    used = {core // size for core in seen if core < target.groups * size}
+    idle = [group for group in range(target.groups) if group not in used]
+    asked = sorted([*used, *idle[: max(0, groups - len(used))]])
+    return sorted({*seen, *(unit.number for unit in target.units(asked))})
 
 
 def cores_active(trace: Trace, target: Target) -> int:
-    """Groups in which an engine other than SCALAR did something; cores of a group have ids that follow."""
+    """Groups in which an engine other than SCALAR did something; cores of a group have ids that follow.
+
+    Cores in no group do not count.
+    """
     scalar = [code for code, lane in enumerate(trace.engines) if lane == SCALAR]
     working = trace["core"][~np.isin(trace["engine"], scalar)]
-    return len(np.unique(working // cores_per_group(target)))
+    in_groups = working < target.groups * cores_per_group(target)
+    return len(np.unique(working[in_groups] // cores_per_group(target)))
 
 
 def balance(table: StallTable) -> Balance:
@@ -208,13 +236,21 @@ def balance(table: StallTable) -> Balance:
     )
 
 
-def bound(main: str | None, utilisation: Mapping[str, float], stalls: Mapping[str, float]) -> str:
-    """One sentence on what bounds a run: who is busiest, and what the main engine waits for most."""
+def bound(
+    main: str | None,
+    utilisation: Mapping[str, float],
+    stalls: Mapping[str, float],
+    awaited: Mapping[str, str] | None = None,
+) -> str:
+    """One sentence on what bounds a run: who is busiest, and what the main engine waits for most.
+
+    `awaited`: the instruction that is meant by a wait for a lane, by the reason in `stalls`.
+    """
     if main is None:
         return "nothing ran on any engine"
     others = {kind: share for kind, share in utilisation.items() if kind not in (SCALAR, main)}
     busiest = max(others, key=others.__getitem__, default=main)
-    waits = _most_waited(stalls)
+    waits = _most_waited(stalls, awaited or {})
     if others.get(busiest, 0.0) <= utilisation[main]:
         return f"{main} is busy {percent(utilisation[main])} of the time" + (f"; {waits}" if waits else "")
     opening = f"{busiest} is busy {percent(others[busiest])} of the time"
@@ -222,14 +258,16 @@ def bound(main: str | None, utilisation: Mapping[str, float], stalls: Mapping[st
     return f"{opening}; {main} is busy {percent(utilisation[main])}" + (f" and {verb}" if waits else "")
 
 
-def _most_waited(stalls: Mapping[str, float]) -> str:
+def _most_waited(stalls: Mapping[str, float], awaited: Mapping[str, str]) -> str:
     """A clause on the greatest loss, empty when there is none."""
     if not stalls:
         return ""
     reason = max(stalls, key=stalls.__getitem__)
     share = percent(stalls[reason])
     if reason.startswith("waits for "):
-        return f"it waits most for {reason.removeprefix('waits for ')} ({share})"
+        lane = reason.removeprefix("waits for ")
+        what = f"{awaited[reason]} on {lane}" if reason in awaited else lane
+        return f"it waits most for {what} ({share})"
     return f"it {_CLAUSES[reason]} ({share})"
 
 

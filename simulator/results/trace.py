@@ -35,6 +35,10 @@ COLUMNS: Mapping[str, str] = {
 }
 """The columns every trace has, in order, with their types; an int32 column for each axis follows."""
 
+CACHE_COLUMNS: Mapping[str, str] = {"hit": "<i8", "fetched": "<i8", "evicted": "<i8"}
+"""Columns of a chip with a cache: bytes of the copy that were resident (all that it writes), bytes fetched for
+it from the cached memory in whole lines, and bytes written back to make room."""
+
 _AXIS_TYPE = "<i4"
 _LISTS = ("engines", "names", "memories", "reasons", "axes")
 # column -> (list its codes point into, least code)
@@ -57,6 +61,7 @@ class Trace:
     on the engine (with overlapped start-ups: from the start of its own). `flow` is when a copy's bytes begin
     to flow, behind its start-up and the copy before it; without such a column, and for all else, it is `start`.
     `bytes` is 0 when it is not a copy.
+    A chip with a cache also has the columns of `CACHE_COLUMNS`.
     `engine`, `name`, `source`, `destination` and `waited_reason` are codes into the lists `engines`, `names`,
     `memories` and `reasons`; -1 is no memory, no row waited for, no such tile coordinate.
 
@@ -84,7 +89,8 @@ class Trace:
     ):
         self.engines, self.names, self.memories = tuple(engines), tuple(names), tuple(memories)
         self.reasons, self.axes = tuple(reasons), tuple(axes)
-        types = {**COLUMNS, **dict.fromkeys(self.axes, _AXIS_TYPE)}
+        cached = CACHE_COLUMNS if CACHE_COLUMNS.keys() & columns.keys() else {}
+        types = {**COLUMNS, **cached, **dict.fromkeys(self.axes, _AXIS_TYPE)}
         if "flow" not in columns and "start" in columns:
             columns = {**columns, "flow": columns["start"]}
         _check_names(columns, types)
@@ -181,7 +187,10 @@ class Trace:
             raise TilesimError("no trace to join", remedy="give Trace.concat at least one")
         lists = {of: tuple(dict.fromkeys(v for part in parts for v in part.lists()[of])) for of in _LISTS}
         first_rows = np.cumsum([0, *(len(part) for part in parts)])
-        moved = [_recoded(part, lists, int(first)) for part, first in zip(parts, first_rows, strict=False)]
+        cached = tuple(name for name in CACHE_COLUMNS if any(name in part.columns() for part in parts))
+        moved = [
+            _recoded(part, lists, int(first), cached) for part, first in zip(parts, first_rows, strict=False)
+        ]
         return Trace({name: np.concatenate([part[name] for part in moved]) for name in moved[0]}, **lists)
 
     def to_arrow(self) -> Any:
@@ -287,7 +296,9 @@ def _check_lengths(columns: Mapping[str, NDArray[Any]]) -> None:
         raise TilesimError("the columns of a trace differ in length", got=lengths)
 
 
-def _recoded(trace: Trace, lists: Mapping[str, tuple[str, ...]], first_row: int) -> dict[str, NDArray[Any]]:
+def _recoded(
+    trace: Trace, lists: Mapping[str, tuple[str, ...]], first_row: int, cached: Sequence[str]
+) -> dict[str, NDArray[Any]]:
     """Columns of a trace with the codes of other lists, as the rows from `first_row` on."""
     columns = trace.columns()
     for name, (of, _) in _CODES.items():
@@ -297,7 +308,9 @@ def _recoded(trace: Trace, lists: Mapping[str, tuple[str, ...]], first_row: int)
     waited = columns["waited_row"]
     columns["waited_row"] = np.where(waited < 0, -1, waited + first_row)
     absent = np.full(len(trace), -1, dtype=np.int32)
-    return {name: columns.get(name, absent) for name in (*COLUMNS, *lists["axes"])}
+    nothing = np.zeros(len(trace), dtype=np.int64)
+    found = {name: columns.get(name, nothing) for name in cached}
+    return {**{name: columns.get(name, absent) for name in (*COLUMNS, *lists["axes"])}, **found}
 
 
 def _described(metadata: Mapping[bytes, bytes], path: str | PathLike[str]) -> dict[str, tuple[str, ...]]:

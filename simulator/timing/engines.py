@@ -1,4 +1,4 @@
-"""Engines and the scalar unit of one core while time passes: queues, start-ups, streams, hazards, barriers.
+"""The scalar unit of one core and its engines while time passes: issue, queues, hazards, barriers.
 
 A `CoreState` is a program counter with its lanes. It stands for `weight` equal cores when several run the same program
 at the same time.
@@ -6,13 +6,12 @@ at the same time.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from simulator.instructions import BARRIER, FLAG_SET, FLAG_WAIT, OPERATION
 from simulator.results.trace import REASONS
-from simulator.timing.events import ENDS, ISSUES, Alarm
-from simulator.timing.links import UNIT, Flow
+from simulator.timing.events import ISSUES, Alarm
+from simulator.timing.lane import Lane
 from simulator.timing.program import SCALAR, Lanes, Program
 
 if TYPE_CHECKING:
@@ -21,104 +20,6 @@ if TYPE_CHECKING:
 NONE, ISSUE, DEPENDENCY, ENGINE, BARRIER_WAIT, FLAG = (
     REASONS.index(reason) for reason in ("none", "issue", "dependency", "engine", "barrier", "flag")
 )
-
-
-class Lane:
-    """One in-order engine of one core.
-
-    Attributes:
-        queue: issued, not yet started. `used` counts its slots.
-        front: a copy in its start-up (or through it, `front_up`, and waiting for the stream before it).
-        back: the instruction on the engine, or the copy that streams.
-        done: instructions that have ended.
-        free_since, previous: when the engine could last take the next one, and after which entry.
-    """
-
-    __slots__ = (
-        "alarm",
-        "back",
-        "blocking",
-        "core",
-        "depth",
-        "done",
-        "free_since",
-        "front",
-        "front_alarm",
-        "front_up",
-        "index",
-        "previous",
-        "queue",
-        "used",
-    )
-
-    def __init__(self, core: CoreState, index: int, depth: int, blocking: bool) -> None:
-        """An idle engine."""
-        env = core.model.env
-        self.core = core
-        self.index = index
-        self.depth = depth
-        self.blocking = blocking
-        self.queue: deque[int] = deque()
-        self.used = 0
-        self.front = self.back = self.previous = -1
-        self.front_up = False
-        self.done = 0
-        self.free_since = 0
-        self.alarm = Alarm(env, self._over, ENDS)
-        self.front_alarm = Alarm(env, self._front_is_up, ENDS)
-
-    def start(self, entry: int, now: int, at: int) -> None:
-        """Put an entry on the engine, at cycle `at`."""
-        cost = self.core.program.cost[entry]
-        if cost.path:
-            self.front = entry
-            self.front_up = False
-            self.front_alarm.set(at - now + cost.cycles)
-            return
-        self.back = entry
-        plain = self.core.program.kind[entry] == OPERATION
-        self.alarm.set(at - now + cost.cycles if plain else self._flag(entry, now))
-
-    def _flag(self, entry: int, now: int) -> int:
-        """Cycles that a flag instruction holds the engine."""
-        program, flags = self.core.program, self.core.model.flags
-        if program.kind[entry] == FLAG_SET:
-            return 0
-        return max(0, flags[program.key[entry]].popleft() + program.cost[entry].cycles - now)
-
-    def _front_is_up(self, now: int) -> None:
-        self.front_up = True
-        if self.back < 0:
-            self._stream(now)
-
-    def _stream(self, now: int) -> None:
-        """The start-up is over and the stream before it too: the copy's bytes begin to flow."""
-        core = self.core
-        entry = self.back = self.front
-        self.front = -1
-        core.flow[entry] = now
-        self.previous, self.free_since = entry, now
-        cost = core.program.cost[entry]
-        if cost.charged_bytes:
-            core.model.flow(self, cost, core.weight, now)
-        else:
-            self.flowed(now)
-        if self.queue:
-            core.start_what_can(now)
-
-    def flowed(self, now: int) -> None:
-        """The last byte has arrived; the floor of the path may hold the copy longer."""
-        entry = self.back
-        self.alarm.set(max(0, self.core.start[entry] + self.core.program.cost[entry].floor_cycles - now))
-
-    def _over(self, now: int) -> None:
-        """The entry on the engine ends."""
-        entry, self.back = self.back, -1
-        self.done += 1
-        self.previous, self.free_since = entry, now
-        if self.front >= 0 and self.front_up:
-            self._stream(now)
-        self.core.ended(entry, now)
 
 
 class CoreState:
@@ -132,11 +33,13 @@ class CoreState:
         "_slots",
         "arrived",
         "blocked",
+        "cached",
         "end",
         "flow",
         "gate",
         "index",
         "issued",
+        "lane_names",
         "lanes",
         "model",
         "open_shared",
@@ -162,10 +65,12 @@ class CoreState:
         self.index = index
         self.weight = weight
         self.program = program
+        self.lane_names = lanes.names
         self.lanes = [Lane(self, i, lanes.depth[i], lanes.blocking[i]) for i in range(len(lanes.names))]
         size = len(program)
         self.issued, self.ready, self.start, self.end = [0] * size, [0] * size, [0] * size, [-1] * size
         self.flow = [-1] * size
+        self.cached: dict[int, tuple[int, int, int]] = {}
         self._set_issued, self.turn = [0] * size, [0] * size
         self.waited_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size
@@ -393,8 +298,3 @@ class CoreState:
     def finished(self) -> bool:
         """Whether the program and all that it issued have ended."""
         return self.pc == len(self.program) and not self.outstanding
-
-
-def flow_of(lane: Lane, charged: int, cost_factor: int, port: str, port_rate: int, weight: int) -> Flow:
-    """The flow of a copy: link units are bytes times the direction's cost, `cost_factor` in units of 1/UNIT."""
-    return Flow(charged * cost_factor, (lane.core.index, port), port_rate * cost_factor // UNIT, weight, lane)

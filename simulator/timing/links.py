@@ -9,9 +9,17 @@ starts or ends, never because somebody looks, so that equal flows stay equal.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Protocol
 
 UNIT = 1 << 16
 """Units of one byte a cycle."""
+
+
+class Owner(Protocol):
+    """Who waits for a flow."""
+
+    def flowed(self, now: int) -> None:
+        """The last byte has arrived."""
 
 
 class Flow:
@@ -22,12 +30,13 @@ class Flow:
         rate: units a cycle.
         port: what flows of one core and direction share.
         port_rate: the port's bandwidth, in units of the link.
+        owner: who is told when the last byte has arrived.
     """
 
     __slots__ = ("left", "owner", "port", "port_rate", "rate", "since", "weight")
 
     def __init__(
-        self, left: int, port: Hashable, port_rate: int, weight: int = 1, owner: object = None
+        self, left: int, port: Hashable, port_rate: int, weight: int = 1, owner: Owner | None = None
     ) -> None:
         """A flow of `left` units that has not joined a link yet."""
         self.left = left

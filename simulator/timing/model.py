@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 import simpy
 
 from simulator.errors import DeadlockError, ProgramError
-from simulator.instructions import FLAG_WAIT, Cost
-from simulator.timing.engines import CoreState, Lane, flow_of
+from simulator.instructions import FLAG_WAIT
+from simulator.timing.cache import Cache
+from simulator.timing.engines import CoreState
 from simulator.timing.events import ENDS, STARTS, Alarm
-from simulator.timing.links import UNIT, SharedLink
+from simulator.timing.lane import Lane
 from simulator.timing.program import Lanes, Program
+from simulator.timing.traffic import Traffic
 from targets.schema import Target
 
 
@@ -30,50 +32,46 @@ class _Gathering:
 
 @dataclass(frozen=True, slots=True)
 class CoreClass:
-    """Cores that run one program in step: the first stands for all in the event model."""
+    """Cores of one kind that run one program in step: the first stands for all in the event model."""
 
     cores: tuple[int, ...]
     program: Program
+    lanes: Lanes
 
 
 class LaunchModel:
     """Runs the programs of one launch from cycle `env.now` on.
 
     Attributes:
+        traffic: the links and what flows on them.
         starting: whether the starts of the cycle are being done, in the order of the cores.
         blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
         next_turn: counts the ends of instructions, in the order in which they come.
     """
 
     def __init__(
-        self, env: simpy.Environment, target: Target, lanes: Lanes, classes: Sequence[CoreClass]
+        self,
+        env: simpy.Environment,
+        target: Target,
+        classes: Sequence[CoreClass],
+        groups: int,
+        caches: Mapping[str, Cache],
     ) -> None:
-        """Build cores and links; nothing has been issued."""
+        """Build the cores of `groups` groups and the links; nothing has been issued."""
         self.env = env
         self.target = target
         self.flag_latency = target.sync.flag_latency_cycles
         self.core_count = sum(len(c.cores) for c in classes)
-        self.links = {
-            name: SharedLink(name, target.link_units(name, self.core_count)) for name in target.link
-        }
-        self._ports = {name: target.port_units(name) for name in target.port}
-        self._costs = {
-            (name, direction): round(getattr(spec, f"{direction}_cost") * UNIT)
-            for name, spec in target.link.items()
-            for direction in ("read", "write")
-        }
+        self.traffic = Traffic(env, target, groups, caches, self.look)
         self.flags: dict[Hashable, deque[int]] = {}
         self._flag_waiters: dict[Hashable, list[CoreState]] = {}
         self._barriers: dict[Hashable, _Gathering] = {}
         self.blame: dict[tuple[int, int], tuple[int, int]] = {}
         self.next_turn = count().__next__
-        self.lane_names = lanes.names
         self._touched: list[CoreState] = []
         self.starting = self._pending_look = False
         self._look = Alarm(env, self._starts, STARTS)
-        self._pending_ends: dict[str, set[int]] = {name: set() for name in self.links}
-        self._spare: dict[str, list[Alarm]] = {name: [] for name in self.links}
-        self.cores = [CoreState(self, c.cores[0], len(c.cores), c.program, lanes) for c in classes]
+        self.cores = [CoreState(self, c.cores[0], len(c.cores), c.program, c.lanes) for c in classes]
 
     def run(self) -> int:
         """Let every program run to its end; returns the cycle of the last end.
@@ -121,47 +119,7 @@ class LaunchModel:
                 core.touched = False
                 core.start_what_can(now)
         self.starting = self._pending_look = False
-        for link in self.links.values():
-            if link.changed:
-                self._share(link, now)
-
-    def _share(self, link: SharedLink, now: int) -> None:
-        end = link.share(now)
-        pending = self._pending_ends[link.name]
-        if end is not None and end not in pending:
-            pending.add(end)
-            spare = self._spare[link.name]
-            alarm = spare.pop() if spare else self._link_alarm(link)
-            alarm.set(end - now)
-
-    def _link_alarm(self, link: SharedLink) -> Alarm:
-        """An alarm for the end of flows; it goes back to the spare ones when it has rung."""
-
-        def ring(now: int) -> None:
-            self._spare[link.name].append(alarm)
-            self._flows_end(link, now)
-
-        alarm = Alarm(self.env, ring, ENDS)
-        return alarm
-
-    def _flows_end(self, link: SharedLink, now: int) -> None:
-        self._pending_ends[link.name].discard(now)
-        done = link.ended(now)
-        for flow in done:
-            lane = flow.owner
-            assert isinstance(lane, Lane)  # noqa: S101  # flows of this model are owned by lanes
-            lane.flowed(now)
-        if done:
-            self.look()
-
-    def flow(self, lane: Lane, cost: Cost, weight: int, now: int) -> None:
-        """The stream of a copy joins its link."""
-        path = self.target.path[cost.path]
-        factor = self._costs[path.link, path.direction]
-        port = self.target.port[path.port].shares or path.port
-        flow = flow_of(lane, cost.charged_bytes, factor, port, self._ports[path.port], weight)
-        self.links[path.link].join(flow, now)
-        self.look()
+        self.traffic.share(now)
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
         """A core (and its equals) has come to a barrier."""
@@ -236,7 +194,7 @@ def _by_index(core: CoreState) -> int:
 def _lane_complaint(core: CoreState, lane: Lane) -> str:
     """What the head of a queue waits for."""
     program, entry = core.program, lane.queue[0]
-    name = core.model.lane_names[lane.index]
+    name = core.lane_names[lane.index]
     since = f"since cycle {max(core.issued[entry], lane.free_since)}"
     if program.kind[entry] == FLAG_WAIT:
         return f"{name} waits for flag {program.key[entry]} {since}"

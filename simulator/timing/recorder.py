@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.results.trace import COLUMNS, Trace
+from simulator.results.trace import CACHE_COLUMNS, COLUMNS, Trace
 from simulator.timing.engines import CoreState
 from simulator.timing.model import CoreClass, LaunchModel
 
@@ -63,8 +63,10 @@ class _Places:
 class Recorder:
     """Collects the rows of launches and makes a Trace of them."""
 
-    def __init__(self, engines: tuple[str, ...]) -> None:
-        """Nothing is recorded."""
+    def __init__(self, engines: tuple[str, ...], *, cached: bool = False) -> None:
+        """Nothing is recorded; with `cached`, what copies find in a cache will be."""
+        self._kept = {**COLUMNS, **(CACHE_COLUMNS if cached else {})}
+        self._cached = cached
         self._engines = engines
         self._names = Codes()
         self._memories = Codes()
@@ -117,7 +119,7 @@ class Recorder:
             rows = [i for i, c in enumerate(program.coords) if len(c) == width]
             coords[rows, :width] = [program.coords[i] for i in rows]
         columns = {
-            "engine": np.array(program.lane, "<i2"),
+            "engine": self._codes_of(core),
             "name": self._names.column(program.name, "<i2"),
             "bytes": np.array(program.moved, "<i8"),
             "source": self._memories.column(program.source, "|i1"),
@@ -130,12 +132,19 @@ class Recorder:
         flow = np.array(core.flow, "<i8")
         columns["flow"] = np.where(flow >= 0, flow, columns["start"])
         columns.update({f"#{axis}": coords[:, axis] for axis in range(axes)})
+        if self._cached:
+            columns.update(_cached_columns(core))
         return columns
+
+    def _codes_of(self, core: CoreState) -> NDArray[Any]:
+        """The engines of a program's entries as codes of the trace: cores of one kind lack those of others."""
+        codes = np.array([self._engines.index(name) for name in core.lane_names], "<i2")
+        return codes[np.array(core.program.lane, np.intp)]
 
     def trace(self) -> Trace:
         """All rows so far."""
         axes = tuple(self._axes)
-        columns = {name: self._join(name, dtype) for name, dtype in COLUMNS.items()}
+        columns = {name: self._join(name, dtype) for name, dtype in self._kept.items()}
         columns.update({axis: self._join_axis(axis) for axis in axes})
         return Trace(
             columns,
@@ -155,3 +164,11 @@ class Recorder:
             size = len(part["start"])
             parts.append(part[f"#{axes.index(axis)}"] if axis in axes else np.full(size, -1, "<i4"))
         return np.concatenate(parts) if parts else np.zeros(0, "<i4")
+
+
+def _cached_columns(core: CoreState) -> dict[str, NDArray[Any]]:
+    """What the copies of a core found in a cache; 0 for all else."""
+    found = np.zeros((len(CACHE_COLUMNS), len(core.program)), "<i8")
+    if core.cached:
+        found[:, list(core.cached)] = np.array(list(core.cached.values())).T
+    return dict(zip(CACHE_COLUMNS, found, strict=True))

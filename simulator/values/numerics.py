@@ -107,6 +107,23 @@ def product(a: Array, b: Array, *, passing: bool = False) -> NDArray[Any]:
     return np.asarray(out[..., : a.shape[-2], :])
 
 
+HF32_DROPPED_BITS = 12
+"""hf32 stores 11 of the 23 mantissa bits of fp32."""
+
+
+def round_hf32(values: Array) -> NDArray[np.float32]:
+    """The values as the cube reads them in hf32: fp32 with 11 stored mantissa bits, nearest even.
+
+    The range is that of fp32, denormals and infinities included; NaN stays as it is.
+    """
+    plain = np.ascontiguousarray(values, np.float32)
+    bits = plain.view(np.uint32)
+    half = np.uint32((1 << (HF32_DROPPED_BITS - 1)) - 1)
+    odd = (bits >> np.uint32(HF32_DROPPED_BITS)) & np.uint32(1)
+    rounded = (bits + half + odd) & ~np.uint32((1 << HF32_DROPPED_BITS) - 1)
+    return np.where(np.isnan(plain), plain, rounded.view(np.float32))
+
+
 def product_fp16(total: Array | None, a: Array, b: Array) -> NDArray[np.float16]:
     """A [.., m, k] times b [.., k, n] with an fp16 accumulator: each multiply-add is rounded to fp16, in order of k.
 

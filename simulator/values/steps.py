@@ -6,39 +6,69 @@ without races touch nothing of each other. So the result does not depend on who 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
 
 from simulator.errors import DeadlockError
-from simulator.instructions import Barrier, Instruction
+from simulator.instructions import Barrier, FlagSet, FlagWait, Instruction
 
 
 def execute_in_order(programs: Mapping[int, Iterator[Instruction]]) -> None:
-    """Execute programs core by core, each up to its next barrier, until all have ended.
+    """Execute programs core by core, each up to its next barrier or flag that is not up, until all have ended.
 
     Raises:
-        DeadlockError: every core waits at a barrier, and none is complete.
+        DeadlockError: every core waits at a barrier or for a flag, and none is complete.
     """
     running = dict(programs)
     waiting: dict[int, Barrier] = {}
+    awaited: dict[int, FlagWait] = {}
+    flags: Counter[Hashable] = Counter()
     while running:
-        free = [core for core in running if core not in waiting]
+        free = [
+            core
+            for core in running
+            if core not in waiting and (core not in awaited or flags[awaited[core].flag])
+        ]
         if not free:
-            raise DeadlockError(0, tuple(f"core {c} waits at barrier {b.key}" for c, b in waiting.items()))
+            raise DeadlockError(0, _complaints(waiting, awaited))
         for core in free:
-            barrier = _run_to_barrier(running[core])
-            if barrier is None:
+            held = awaited.pop(core, None)
+            stop = held if held is not None and not _lower(flags, held) else _run(running[core], flags)
+            if stop is None:
                 del running[core]
+            elif isinstance(stop, Barrier):
+                waiting[core] = stop
             else:
-                waiting[core] = barrier
+                awaited[core] = stop
         _open_barriers(waiting, set(programs))
 
 
-def _run_to_barrier(program: Iterator[Instruction]) -> Barrier | None:
+def _run(program: Iterator[Instruction], flags: Counter[Hashable]) -> Barrier | FlagWait | None:
+    """Execute a program up to where it has to wait."""
     for instruction in program:
         if isinstance(instruction, Barrier):
             return instruction
-        instruction.execute()
+        if isinstance(instruction, FlagWait):
+            if not _lower(flags, instruction):
+                return instruction
+        elif isinstance(instruction, FlagSet):
+            flags[instruction.flag] += 1
+        else:
+            instruction.execute()
     return None
+
+
+def _lower(flags: Counter[Hashable], wait: FlagWait) -> bool:
+    """Take a flag down if it is up."""
+    if not flags[wait.flag]:
+        return False
+    flags[wait.flag] -= 1
+    return True
+
+
+def _complaints(waiting: Mapping[int, Barrier], awaited: Mapping[int, FlagWait]) -> tuple[str, ...]:
+    at_barriers = [f"core {core} waits at barrier {barrier.key}" for core, barrier in waiting.items()]
+    return (*at_barriers, *(f"core {core} waits for flag {wait.flag}" for core, wait in awaited.items()))
 
 
 def _open_barriers(waiting: dict[int, Barrier], everyone: set[int]) -> None:

@@ -65,6 +65,11 @@ def test_a_target_file_and_an_override_show_up(cli: Cli) -> None:
     assert "did you mean mt7004?" in cli.refuse("targets", "mt704")
 
 
+def test_a_list_of_names_is_shown_as_one(cli: Cli) -> None:
+    """An engine that two kinds of cores have."""
+    assert "aic, aiv" in cli("targets", "ascend910b1").stdout
+
+
 @pytest.mark.parametrize(
     ("key", "unit"),
     [
@@ -75,6 +80,9 @@ def test_a_target_file_and_an_override_show_up(cli: Cli) -> None:
         ("launch.default.cycles_per_core", "cycles a core"),
         ("path.ddr->am.start_cycles", "cycles"),
         ("clock_mhz", "MHz"),
+        ("cube.fp16.macs_per_cycle", "MAC/cycle"),
+        ("fixpipe.nd.elements_per_cycle", "elements/cycle"),
+        ("vector_class.unary.cycles_16bit", "cycles a repeat"),
         ("groups", ""),
     ],
 )
@@ -106,14 +114,17 @@ def test_report_passes_the_window_and_ends_with_the_page(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files are listed, the page last."""
-    asked: list[tuple[Path, int | None, int | None]] = []
+    asked: list[tuple[Path, int | None, int | None, bool | None]] = []
 
-    def stand_in(directory: Path, start: int | None = None, end: int | None = None) -> list[Path]:
-        asked.append((directory, start, end))
+    def stand_in(
+        directory: Path, start: int | None = None, end: int | None = None, perfetto: bool | None = None
+    ) -> list[Path]:
+        asked.append((directory, start, end, perfetto))
         return [directory / "report.md", directory / "timeline.png"]
 
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(tilesim, "report", stand_in)
     result = cli("report", str(tmp_path), "--from", "100", "--to", "200")
-    assert asked == [(tmp_path, 100, 200)]
+    cli("report", str(tmp_path), "--no-perfetto")
+    assert asked == [(tmp_path, 100, 200, None), (tmp_path, None, None, False)]
     assert result.stdout.splitlines() == [str(tmp_path / "timeline.png"), str(tmp_path / "report.md")]

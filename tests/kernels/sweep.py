@@ -69,7 +69,7 @@ def operands(shape: ConvShape, dtype: str, grads: Sequence[str], integers: bool)
 def check_integers(shape: ConvShape, dtype: str, grads: Sequence[str] = ("dx",), **options: Any) -> Run:
     """Gradients of integer data are the reference's, rounded once where they do not fit the type."""
     made = operands(shape, dtype, grads, True)
-    run = conv_backward(**made, shape=shape, grads=grads, target="mt7004", **options)
+    run = conv_backward(**made, shape=shape, grads=grads, **{"target": "mt7004"} | options)
     reference = conv_backward_reference(shape, **made, grads=grads)
     assert list(run.outputs) == list(grads)
     for grad, found in run.outputs.items():
@@ -81,7 +81,7 @@ def check_integers(shape: ConvShape, dtype: str, grads: Sequence[str] = ("dx",),
 def check_random(shape: ConvShape, dtype: str, grads: Sequence[str] = ("dx",), **options: Any) -> Run:
     """Gradients of random data are within the bound of rounding."""
     made = operands(shape, dtype, grads, False)
-    run = conv_backward(**made, shape=shape, grads=grads, target="mt7004", **options)
+    run = conv_backward(**made, shape=shape, grads=grads, **{"target": "mt7004"} | options)
     for grad, found in check_conv_backward(run, shape, **made).items():
         assert found.ok, f"{grad}: error {found.max_error} at {found.index}, allowed {found.tolerance}"
     return run

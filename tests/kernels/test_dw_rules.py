@@ -102,7 +102,7 @@ def test_two_passes_over_a_class_emit_equal_signatures(tiling: dict[str, Any]) -
     """Blocks of one class emit the same instructions; blocks of two classes do not all."""
     machine, kernel, _, _ = prepared(ConvDw, tiling)
     cores = [Core(index, index, 2) for index in range(2)]
-    kernel.setup(Space(cores, machine._own, machine._shared))
+    kernel.setup(Space(cores, machine._own, machine._shared, machine._roles))
     by_class: dict[Hashable, list[list[Hashable]]] = {}
     for core in cores:
         work = kernel.work(core.rank, 2)
@@ -124,7 +124,7 @@ def test_a_program_walked_twice_is_the_same() -> None:
     db = machine.tensor("db", (2, 24), FP32)
     for each in (kernel, ConvDb(kernel.tensors.dy, db, 7), Reduce("reduce_dw", partial, held.tap_major)):
         core = Core(1, 1, 2)
-        each.setup(Space([core], machine._own, machine._shared))
+        each.setup(Space([core], machine._own, machine._shared, machine._roles))
         passes = [
             [(signature(i), [v.range for v in (*i.reads, *i.writes)]) for i in each.program(core)]
             for _ in range(2)
@@ -152,8 +152,8 @@ def test_a_sum_of_rows_costs_a_load_a_register() -> None:
     sums, rows = Buffer("am", "sums", 0, (96,), FP32, False), Buffer("am", "rows", 512, (3840,), FP32, False)
     target = load_target("mt7004")
     cost = SumRows(sums.dense((96,)), rows.dense((40, 96))).cost(target)
-    assert cost.cycles == 32 + target.vector.run_cycles + target.vector.call_cycles
+    assert cost.cycles == 32 + target.vector_unit.run_cycles + target.vector_unit.call_cycles
     wide = Buffer("am", "wide", 0, (1024,), FP32, False)
     row = Buffer("am", "row", 8192, (1024,), FP32, False)
     cost = SumRows(wide.dense((1024,)), row.dense((1, 1024))).cost(target)
-    assert cost.cycles == 24 + 2 * target.vector.run_cycles + target.vector.call_cycles
+    assert cost.cycles == 24 + 2 * target.vector_unit.run_cycles + target.vector_unit.call_cycles

@@ -123,6 +123,14 @@ def test_a_dropped_hazard_is_noticed(memory: str, kind: str) -> None:
     assert not np.array_equal(results[0], results[1])
 
 
+@pytest.mark.parametrize("field", [{"split": "channels"}, {"channels": 16}])
+def test_a_whole_column_row_has_all_channels(field: dict[str, object]) -> None:
+    """What cuts the channels of a group contradicts column=rows."""
+    shape = ConvShape(n=2, cin=64, size=(12, 12), cout=64, kernel=(3, 3), padding=1)
+    with pytest.raises(TilingError, match="all 64 channels"):
+        timed(shape, tiling={"column": "rows", **field})
+
+
 def test_fp16_accumulation_sets_cost_peak_and_numbers() -> None:
     """An fp16 accumulator doubles the peak, costs fewer cycles, and rounds at each step."""
     shape = ConvShape(n=1, cin=64, size=(8, 8), cout=128, kernel=(3, 3), padding=1)
@@ -159,6 +167,8 @@ def test_any_tiling_of_any_shape(shape: ConvShape, data: st.DataObject) -> None:
         "dx_buffers": draw(st.integers(1, 2)),
         "ahead": draw(st.integers(0, 2)),
     }
+    if tiling["column"] == "rows":
+        tiling = {k: v for k, v in tiling.items() if k != "channels" and (k, v) != ("split", "channels")}
     values = draw(st.sampled_from(VALUES))
     check_integers(shape, "fp32", tiling=tiling, cores=draw(st.integers(1, 4)), checks=Checks(values=values))
 

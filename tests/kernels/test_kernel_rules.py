@@ -128,7 +128,7 @@ def test_two_passes_over_a_class_emit_equal_signatures(tiling: dict[str, object]
     """Panels of one class emit the same instructions, whatever came before; panels of two classes do not all."""
     machine, _, kernel, _ = machine_and_operands({"rows": 3, **tiling, "split": "batch"})
     cores = [Core(index, index, 2) for index in range(2)]
-    kernel.setup(Space(cores, machine._own, machine._shared))
+    kernel.setup(Space(cores, machine._own, machine._shared, machine._roles))
     by_class: dict[Hashable, list[list[Hashable]]] = {}
     for core in cores:
         for index, work in enumerate(kernel.work(core.rank, 2)):
@@ -143,7 +143,7 @@ def test_a_program_walked_twice_is_the_same() -> None:
     """The program of a core has no memory: made a second time it has the same signatures and ranges."""
     machine, _, kernel, _ = machine_and_operands(TILING)
     core = Core(0, 0, 1)
-    kernel.setup(Space([core], machine._own, machine._shared))
+    kernel.setup(Space([core], machine._own, machine._shared, machine._roles))
     passes = [
         [(signature(i), [v.range for v in (*i.reads, *i.writes)]) for i in kernel.program(core)]
         for _ in range(2)

@@ -16,6 +16,10 @@ _UNITS = (  # the longest ending that fits comes first
     ("bytes_per_cycle_per_core", "B/cycle a core"),
     ("bytes_per_cycle", "B/cycle"),
     ("flops_per_cycle", "FLOP/cycle"),
+    ("macs_per_cycle", "MAC/cycle"),
+    ("elements_per_cycle", "elements/cycle"),
+    ("cycles_16bit", "cycles a repeat"),
+    ("cycles_32bit", "cycles a repeat"),
     ("moves_per_cycle", "moves/cycle"),
     ("cycles_per_core", "cycles a core"),
     ("_cycles", "cycles"),
@@ -100,7 +104,7 @@ def _text(fact: Fact) -> str:
     if fact.key.endswith("_address"):
         return hex(fact.value)
     if isinstance(fact.value, list):
-        return ", ".join(f"{item:g}" for item in fact.value)
+        return ", ".join(item if isinstance(item, str) else f"{item:g}" for item in fact.value)
     return (
         f"{fact.value:,}"
         if isinstance(fact.value, int) and not isinstance(fact.value, bool)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from targets.errors import TilesimError
 from targets.loader import load_target
 from tilesim.cli.output import print_json, print_table, progress
+from tilesim.validation.instruction_rows import INSTRUCTIONS, read_instruction_rows
+from tilesim.validation.instruction_scores import ClassSummary, class_summaries, score_instructions
+from tilesim.validation.picture import PICTURE, keep_scatter
 from tilesim.validation.rows import PUBLISHED, read_rows
 from tilesim.validation.scores import Score, Summary, score_rows, summaries
 
@@ -27,30 +31,79 @@ GROUP_HEADS = (
 )
 
 
+CLASS_HEADS = ("series", "class", "median %", "90 % within %", "rows")
+
+
 def validate(
     measured: Annotated[
-        Path,
+        Path | None,
         typer.Option("--measured", help="A CSV file of measurements with the columns of the published ones."),
-    ] = PUBLISHED,
-    target: Annotated[str, typer.Option("--target", help="A target's name or a TOML file.")] = TARGET,
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help=f"A target's name or a TOML file (products: {TARGET}).")
+    ] = None,
+    suite: Annotated[
+        Literal["products", "instructions"],
+        typer.Option("--suite", help="Matrix products on FT-M7032, or instructions of Ascend cores."),
+    ] = "products",
     kind: Annotated[
         str | None,
         typer.Option(
             "--kind", help="Only rows of this kind: microkernel, gemm, gemm-skinny, gemm-irregular."
         ),
     ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help=f"Directory for {PICTURE}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Run the simulator on published measurements of matrix products and print the errors (half a minute for all)."""
-    rows = [row for row in read_rows(measured) if kind in (None, row.kind)]
+    """Run the simulator on published measurements and print the errors (half a minute for all products)."""
+    if suite == "instructions":
+        _instructions(measured or INSTRUCTIONS, target, kind, out, as_json)
+        return
+    target = target or TARGET
+    rows = [row for row in read_rows(measured or PUBLISHED) if kind in (None, row.kind)]
     with progress(f"running {len(rows)} rows"):
         scores = score_rows(rows, load_target(target))
     groups = summaries(scores)
+    if out is not None:
+        points = [(score.group, score.measured, score.error) for score in scores]
+        keep_scatter(out, points, f"Matrix products on {target}", "GFLOPS a core")
     if as_json:
         print_json({"target": target, **record(scores, groups)})
     else:
         print_table("GFLOPS a core", ROW_HEADS, [_row(score) for score in scores])
         print_table("Absolute errors", GROUP_HEADS, [_group(summary) for summary in groups])
+
+
+def _instructions(
+    measured: Path, target: str | None, kind: str | None, out: Path | None, as_json: bool
+) -> None:
+    """Print what the instructions of each class are off by, and the rows without a prediction."""
+    if kind is not None:
+        raise TilesimError("instructions have no kinds", got=f"--kind {kind}", remedy="leave --kind out")
+    rows = read_instruction_rows(measured)
+    targets = {row.target: load_target(target or row.target) for row in rows}
+    scores, left_out = score_instructions(rows, targets)
+    classes = class_summaries(scores)
+    if out is not None:
+        points = [(f"{score.chip}, {score.family}", score.measured, score.error) for score in scores]
+        keep_scatter(out, points, "Instructions of Ascend cores", "cycles")
+    if as_json:
+        print_json(
+            {
+                "rows": [score.to_dict() for score in scores],
+                "classes": [each.to_dict() for each in classes],
+                "left_out": [row.to_dict() for row in left_out],
+            }
+        )
+        return
+    print_table("Absolute errors of instructions", CLASS_HEADS, [_class(each) for each in classes])
+    reasons = [[row.name, row.family, row.reason] for row in left_out]
+    print_table(f"Left out: {len(left_out)} of {len(rows)} rows", ("row", "class", "reason"), reasons)
+
+
+def _class(summary: ClassSummary) -> list[str]:
+    errors = (f"{100 * summary.median:.1f}", f"{100 * summary.within_90:.1f}")
+    return [summary.chip, summary.family, *errors, str(summary.rows)]
 
 
 def record(scores: list[Score], groups: list[Summary]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import lcm
 from typing import NamedTuple
 
+from kernels.dsp.places import places
 from kernels.dsp.product.tiling import GemmTiling, Problem
 
 Sizes = tuple[int, int, int]
@@ -71,7 +72,7 @@ def repeats_of(problem: Problem, tiling: GemmTiling) -> tuple[Repeat, Repeat, Re
     p, t = problem, tiling
     cores = len(p.shares(t))
     by_m, by_n = (cores, 1) if t.split == "m" else (1, cores)
-    burst = p.target.link["ddr"].burst_bytes // p.operand.size_bytes
+    burst = places(p.target).ddr(p.target).burst_bytes // p.operand.size_bytes
     panels_m, panels_k = t.M_G * by_m < p.m, p.k > t.K_G
     alike = t.meets and p.accumulate  # else the first panel of k loads no c, and the last one rounds
     return (

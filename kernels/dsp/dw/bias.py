@@ -103,11 +103,11 @@ class ConvDb:
     def setup(self, space: Space) -> None:
         """Sums, outputs in turn, and what the sums are rounded to."""
         wide = min(CHANNELS, self.cout)
-        space.ring("sums", "am", wide, dtype("fp32"))
+        space.ring("sums", "array", wide, dtype("fp32"))
         most = max((rows for c in space.cores for _, rows in self.tiles(c.rank, c.count)), default=0)
-        space.ring("outputs", "am", max(1, most) * wide, self.dy.dtype, depth=2, remedy="lower db.k")
+        space.ring("outputs", "array", max(1, most) * wide, self.dy.dtype, depth=2, remedy="lower db.k")
         if self.db.dtype is not dtype("fp32"):
-            space.ring("sums_out", "am", wide, self.db.dtype)
+            space.ring("sums_out", "array", wide, self.db.dtype)
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Channels outside, outputs inside."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kernels.dsp.dw.shares import Part, active, parts
 from kernels.dsp.dw.tiling import DwTiling
 from kernels.dsp.dx.geometry import Geometry, chunk_kinds, piece_kinds
+from kernels.dsp.places import places
 from simulator.instructions import link_bytes, matmul_cycles
 from simulator.timing.links import UNIT
 from simulator.values.numerics import DType
@@ -63,14 +64,16 @@ def estimate(setting: Setting, tiling: DwTiling) -> float:
         mine = most / total
     else:
         running = active(g, tiling.split, setting.cores)
-    ddr, gsm = target.link_units("ddr", running) / UNIT, target.link_units("gsm", running) / UNIT
-    rate = min(target.port_units("ddr_read") / UNIT, ddr / running)
+    where = places(target)
+    ddr = target.link_units(where.main_link, running) / UNIT
+    gsm = target.link_units(where.shared_link, running) / UNIT
+    rate = min(target.port_units(where.read_port) / UNIT, ddr / running)
     counts = [_block(setting, tiling, share, rate, *sizes) for *sizes, _ in blocks]
     cycles, read, passed, stored = (
         mine * sum(c[i] * b[-1] for c, b in zip(counts, blocks, strict=True)) for i in range(4)
     )
-    write_cost = target.link["ddr"].write_cost
-    writing = stored * max(1 / (target.port_units("ddr_write") / UNIT), running * write_cost / ddr)
+    write_cost = where.ddr(target).write_cost
+    writing = stored * max(1 / (target.port_units(where.write_port) / UNIT), running * write_cost / ddr)
     return max(cycles, read / rate, 2 * running * passed / gsm) + writing + _reduction(setting, tiling)
 
 
@@ -90,8 +93,9 @@ def _block(
 ) -> _Counts:
     """One block, over all outputs of a core; DDR gives it `rate` bytes a cycle."""
     g, target, item = setting.geometry, setting.target, setting.operand.size_bytes
-    issue, vector, spec = target.issue, target.vector, target.matmul[setting.rate]
-    burst, overhead = target.link["ddr"].burst_bytes, target.link["ddr"].row_overhead_bytes
+    issue, vector, spec = target.issue, target.vector_unit, target.matmul[setting.rate]
+    link = places(target).ddr(target)
+    burst, overhead = link.burst_bytes, link.row_overhead_bytes
     cycles = read = passed = 0.0
     strips = piece_kinds(kb, t.rows if gb == 1 else kb)
     register = vector.register_bytes * vector.moves_per_cycle
@@ -132,11 +136,12 @@ def _reduction(setting: Setting, t: DwTiling) -> float:
     if several == 1:
         return 0.0
     elements = g.cout * g.taps * g.cig
-    ddr = target.link_units("ddr", setting.cores) / UNIT
-    written = elements * setting.operand.size_bytes * target.link["ddr"].write_cost
+    where = places(target)
+    ddr = target.link_units(where.main_link, setting.cores) / UNIT
+    written = elements * setting.operand.size_bytes * where.ddr(target).write_cost
     launch = target.launch["default"]
     moved = max(
         (4 * several * elements + written) / ddr,
-        4 * several * elements / setting.cores / (target.port_units("ddr_read") / UNIT),
+        4 * several * elements / setting.cores / (target.port_units(where.read_port) / UNIT),
     )
     return moved + launch.cycles + launch.cycles_per_core * setting.cores

@@ -132,24 +132,24 @@ class ConvDw:
         strip = max((rows * m for rows, _, m in strips), default=1)
         space.ring(
             "sums",
-            "am",
+            "array",
             sums,
             self.sum_type,
             remedy="lower dw.out_channels, dw.channels, dw.taps or dw.groups",
         )
         if self.tensors.dw.dtype is not self.sum_type:
             part = max((rows * width for rows, width, _ in strips), default=1)
-            space.ring("sums_out", "am", part, self.tensors.dw.dtype, depth=2, remedy="lower dw.rows")
+            space.ring("sums_out", "array", part, self.tensors.dw.dtype, depth=2, remedy="lower dw.rows")
         depth = 1 + self.tiling.ahead
         less = "lower dw.k, dw.channels or dw.taps"
-        space.ring("columns", "am", columns, self.operand, depth=depth, remedy=less)
+        space.ring("columns", "array", columns, self.operand, depth=depth, remedy=less)
         if any(gb > 1 for (gb, *_), _ in every):
-            space.ring("grouped", "am", columns, self.operand, remedy="lower dw.k or dw.groups")
+            space.ring("grouped", "array", columns, self.operand, remedy="lower dw.k or dw.groups")
         less = "lower dw.k or dw.rows"
-        space.ring("dy_rows", "am", strip, self.operand, depth=depth, remedy=less)
-        space.ring("dy_turned", "am", strip, self.operand, remedy=less)
-        space.ring("dy_passing", "gsm", strip, self.operand, depth=depth, remedy=less)
-        space.ring("dy_strip", "sm", strip, self.operand, depth=depth, remedy=less)
+        space.ring("dy_rows", "array", strip, self.operand, depth=depth, remedy=less)
+        space.ring("dy_turned", "array", strip, self.operand, remedy=less)
+        space.ring("dy_passing", "shared", strip, self.operand, depth=depth, remedy=less)
+        space.ring("dy_strip", "scalar", strip, self.operand, depth=depth, remedy=less)
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Blocks, chunks, strips."""

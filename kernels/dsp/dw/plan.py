@@ -10,6 +10,7 @@ from math import ceil
 
 from kernels.dsp.dw.estimate import Setting, estimate
 from kernels.dsp.dw.tiling import PREFIX, DwTiling, checked
+from kernels.dsp.places import default_look_ahead, places
 from kernels.errors import TilingError
 
 SPLITS = ("batch", "rows", "channels")
@@ -50,6 +51,7 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DwTiling:
     Raises:
         TilingError: a given field is not usable, or nothing fits with it.
     """
+    given = {**default_look_ahead(setting.target), **given}
     kept = {k: v for k, v in given.items() if (k, v) != ("split", "auto")}
     filler = dict.fromkeys(("groups", "out_channels", "taps", "channels", "k", "rows"), 1)
     checked({"split": "batch", **filler, **kept})
@@ -154,7 +156,7 @@ def _even_parts(most: int, longest: int, kernel_rows: int) -> list[int]:
 
 def fits(setting: Setting, sizes: Mapping[str, int], k: int, rows: int, ahead: int) -> bool:
     """Whether the rings of a tiling fit AM, SM and GSM."""
-    g, memory, item = setting.geometry, setting.target.memory, setting.operand.size_bytes
+    g, where, item = setting.geometry, places(setting.target), setting.operand.size_bytes
     groups = min(sizes["groups"], g.groups)
     outs = g.cog if groups > 1 else min(sizes["out_channels"], g.cog)
     ins = g.cig if groups > 1 else min(sizes["channels"], g.cig)
@@ -167,11 +169,7 @@ def fits(setting: Setting, sizes: Mapping[str, int], k: int, rows: int, ahead: i
     if setting.operand is not setting.sum_type or setting.sum_type.name == "fp16":
         am += staged
     gsm = depth * strip * setting.cores
-    return (
-        am <= memory["am"].size_bytes
-        and depth * strip <= memory["sm"].size_bytes
-        and gsm <= memory["gsm"].size_bytes
-    )
+    return am <= where.array_bytes and depth * strip <= where.scalar_bytes and gsm <= where.shared_bytes
 
 
 def _aligned(size: int) -> int:

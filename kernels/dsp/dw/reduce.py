@@ -55,9 +55,9 @@ class Reduce:
         """Sums, what is added to them, and what they are rounded to."""
         most = max((size for c in space.cores for _, size in self.tiles(c.rank, c.count)), default=1)
         for name in ("sum", "addend"):
-            space.ring(name, "am", most, dtype("fp32"), depth=2)
+            space.ring(name, "array", most, dtype("fp32"), depth=2)
         if self.result.dtype is not self.partial.dtype:
-            space.ring("sum_out", "am", most, self.result.dtype, depth=2)
+            space.ring("sum_out", "array", most, self.result.dtype, depth=2)
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """The first addend is loaded, the others are added, in order."""

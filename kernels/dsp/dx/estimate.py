@@ -24,6 +24,7 @@ from kernels.dsp.dx.geometry import (
     pieces,
 )
 from kernels.dsp.dx.shares import shares
+from kernels.dsp.places import Places, places
 from simulator.instructions import matmul_cycles
 from simulator.timing.links import UNIT
 from simulator.values.numerics import DType
@@ -55,9 +56,15 @@ class Setting:
         object.__setattr__(self, "target_id", id(self.target))
 
     @cached_property
+    def places(self) -> Places:
+        """The memories of the target."""
+        return places(self.target)
+
+    @cached_property
     def rates(self) -> Rates:
         """The target's bandwidths."""
         target = self.target
+        where = places(target)
         by_split = {}
         for split in ("batch", "rows", "channels"):
             active = (
@@ -65,10 +72,12 @@ class Setting:
             )
             by_split[split] = (
                 active,
-                target.link_units("ddr", active) / UNIT,
-                target.link_units("gsm", active) / UNIT,
+                target.link_units(where.main_link, active) / UNIT,
+                target.link_units(where.shared_link, active) / UNIT,
             )
-        return Rates(by_split, target.port_units("ddr_read") / UNIT, target.port_units("ddr_write") / UNIT)
+        return Rates(
+            by_split, target.port_units(where.read_port) / UNIT, target.port_units(where.write_port) / UNIT
+        )
 
     @property
     def rate(self) -> str:
@@ -115,7 +124,7 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
     hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb)) or (0, 0, 0, 0, 0, 0)
     dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
-    vector = setting.target.vector
+    vector = setting.target.vector_unit
     cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
     return PanelWork(cycles, a_bytes, b_bytes, dy_bytes, count * setting.out_type.size_bytes, products)
 
@@ -147,7 +156,7 @@ def _block_cycles(
     setting: Setting, gb: int, taps: int, cb: int, kb: int, kinds: Sequence[tuple[int, int, int]]
 ) -> float:
     """Cycles of a core for one block: its copies' issue, its products, its col2im."""
-    target, vector = setting.target, setting.target.vector
+    target, vector = setting.target, setting.target.vector_unit
     spec, issue = target.matmul[setting.rate], target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
     copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
@@ -183,7 +192,7 @@ def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
     writes = work.dx_bytes * place.panels
     on_chip = (work.a_bytes if place.dy_in_gsm else 0) + (work.b_bytes if place.weights == "gsm" else 0)
     core = work.cycles * place.panels
-    shared = active * (reads + writes * setting.target.link["ddr"].write_cost) / ddr
+    shared = active * (reads + writes * setting.places.ddr(setting.target).write_cost) / ddr
     slowest = max(core, shared, reads / read_port, writes / write_port, active * on_chip * place.panels / gsm)
     first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
     exposed = first_load if place.dy_buffers > 1 or not place.dy_in_gsm else first_load * place.panels

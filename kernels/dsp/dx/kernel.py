@@ -132,12 +132,14 @@ class ConvDx:
         every = [work for core in space.cores for work in self.work(core.rank, core.count)]
         kinds = distinct(every)
         rows = max((prod(c.size) for w in kinds for b in w.plan.blocks for c in b.chunks if c.m), default=1)
-        space.ring("dy_rows", "sm", rows, self.operand, depth=2, remedy="lower positions or k")
+        space.ring(
+            "dy_rows", "scalar", rows, self.operand, depth=1 + min(t.ahead, 1), remedy="lower positions or k"
+        )
         out = max((w.panel.nb * w.panel.hb * w.panel.wb * w.panel.gb * w.panel.cb for w in kinds), default=1)
         less = "lower rows, cols, images or channels"
-        space.ring("dx", "am", out, self.sum_type, depth=t.dx_buffers, remedy=less)
+        space.ring("dx", "array", out, self.sum_type, depth=t.dx_buffers, remedy=less)
         if self.tensors.dx.dtype is not self.sum_type:
-            space.ring("dx_out", "am", out, self.tensors.dx.dtype, remedy=less)
+            space.ring("dx_out", "array", out, self.tensors.dx.dtype, remedy=less)
         if t.column != "none":
             self._setup_columns(space, kinds)
         self._setup_weights(space, kinds)
@@ -145,7 +147,12 @@ class ConvDx:
             size = max((prod(w.plan.frame) for w in kinds if w.plan.frame), default=1)
             ring = space.common_ring if self.together else space.ring
             ring(
-                "dy_panel", "gsm", size, self.operand, depth=t.dy_buffers, remedy=f"{less}, or set gsm_holds"
+                "dy_panel",
+                "shared",
+                size,
+                self.operand,
+                depth=t.dy_buffers,
+                remedy=f"{less}, or set gsm_holds",
             )
 
     def _setup_columns(self, space: Space, kinds: Sequence[Work]) -> None:
@@ -159,21 +166,26 @@ class ConvDx:
                 limit=f"{self.tiling.budget_bytes} bytes",
                 remedy="raise budget_bytes, or lower positions, block_channels or block_taps",
             )
-        space.ring("columns", "am", half, self.sum_type, depth=2, remedy="lower budget_bytes")
+        space.ring("columns", "array", half, self.sum_type, depth=2, remedy="lower budget_bytes")
 
     def _setup_weights(self, space: Space, kinds: Sequence[Work]) -> None:
         t, g = self.tiling, self.geometry
         if t.weights == "am":
             most = max((prod(self.resident(self.work(c.rank, c.count))[1]) for c in space.cores), default=1)
-            space.ring("weights", "am", most, self.operand, remedy="set weights=stream or weights=gsm")
+            space.ring("weights", "array", most, self.operand, remedy="set weights=stream or weights=gsm")
         else:
             block = max((prod(b.size) for w in kinds for b in w.plan.blocks if b.size), default=1)
             space.ring(
-                "weights", "am", block, self.operand, depth=2, remedy="lower block_channels, block_taps or k"
+                "weights",
+                "array",
+                block,
+                self.operand,
+                depth=2,
+                remedy="lower block_channels, block_taps or k",
             )
         if t.w_in_gsm:
             space.common_ring(
-                "w_all", "gsm", g.cout * g.taps * g.cig, self.operand, remedy="set weights=stream"
+                "w_all", "shared", g.cout * g.taps * g.cig, self.operand, remedy="set weights=stream"
             )
 
     def resident(self, mine: Sequence[Work]) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

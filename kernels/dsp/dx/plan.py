@@ -10,6 +10,7 @@ from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, pane
 from kernels.dsp.dx.geometry import Geometry, Panel, dy_hull
 from kernels.dsp.dx.shares import in_step, shares
 from kernels.dsp.dx.tiling import DxTiling, checked
+from kernels.dsp.places import default_look_ahead
 from kernels.errors import TilingError
 from simulator.values.numerics import DType
 from targets.schema import Target
@@ -59,6 +60,7 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     Raises:
         TilingError: a given field is not usable, or nothing fits with it.
     """
+    given = {**default_look_ahead(setting.target), **given}
     kept = tuple(sorted((k, v) for k, v in given.items() if (k, v) != ("split", "auto")))
     return (
         _plan(setting, kept)
@@ -74,6 +76,7 @@ def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
 
 def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
     probe = checked({**_FILLER, **given, **_consistent(given)})
+    _require_whole_rows(setting.geometry, probe, given)
     found = list(_candidates(setting, given, probe))
     if not found:
         raise TilingError(
@@ -114,9 +117,29 @@ def _consistent(given: Mapping[str, object]) -> dict[str, object]:
     return {}
 
 
+def _require_whole_rows(g: Geometry, probe: DxTiling, given: Mapping[str, object]) -> None:
+    """A whole column row has every channel of its group, so that nothing may cut the channels."""
+    if probe.column != "rows":
+        return
+    field = "channels" if "channels" in given and probe.channels < g.cig else "split"
+    if field == "channels" or given.get("split") == "channels":
+        raise TilingError(
+            "whole column rows have all channels of a group",
+            field=field,
+            got=getattr(probe, field),
+            limit=f"column=rows with all {g.cig} channels",
+            remedy="set column=blocks, or leave split and channels to their default",
+        )
+
+
+def _splits(probe: DxTiling) -> tuple[str, ...]:
+    """How the cores may divide dx: by channels only where a column row need not be whole."""
+    return tuple(split for split in SPLITS if split != "channels" or probe.column != "rows")
+
+
 def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) -> Iterator[Candidate]:
     """Every tiling that fits."""
-    for split in [probe.split] if "split" in given else SPLITS:
+    for split in [probe.split] if "split" in given else _splits(probe):
         for size in _panel_sizes(setting, split, given, probe):
             panel = _inner_panel(setting, split, size)
             if panel is None:
@@ -170,8 +193,12 @@ def _panel_sizes(
     if share is None:
         yield PanelSize(1, 1, 1, 1, 1, 1)
         return
-    groups = probe.groups if "groups" in given else _group_count(g.cig, share.groups[1])
-    wide = [g.cig] if groups > 1 else [max(16, -(-c // 16) * 16) for c in _halvings(share.channels[1])]
+    groups = probe.groups if "groups" in given else group_count(g.cig, share.groups[1])
+    wide = (
+        [g.cig]
+        if groups > 1 or probe.column == "rows"
+        else [max(16, -(-c // 16) * 16) for c in _halvings(share.channels[1])]
+    )
     wide = [min(c, share.channels[1]) for c in wide]
     for channels in [probe.channels] if "channels" in given else dict.fromkeys(wide):
         tried = 0
@@ -181,13 +208,13 @@ def _panel_sizes(
                 continue
             yield from (size._replace(images=images) for images in _halvings(size.images))
             tried += 1
-            if tried == PANEL_TRIES:
+            if tried == PANEL_TRIES and probe.column != "rows":
                 break
         if tried and channels <= 128:
             break
 
 
-def _group_count(cig: int, groups: int) -> int:
+def group_count(cig: int, groups: int) -> int:
     """Groups of a panel: one where a group fills the vector unit, else as many as make 128 channels."""
     return 1 if cig >= SMALL_GROUP else min(groups, max(1, 2 * SMALL_GROUP // cig))
 
@@ -204,7 +231,7 @@ def _fitting(
     """The panel of this height with the most columns and images that leaves AM room for columns and weights."""
     g = setting.geometry
     columns = 0 if probe.column == "none" else probe.budget_bytes
-    room = setting.target.memory["am"].size_bytes - columns
+    room = setting.places.array_bytes - columns
     whole = rows >= g.h.size and g.d.size == 1
     together = min(images, max(1, TOGETHER // max(1, g.h.out * g.w.out))) if whole else 1
     for cols in [probe.cols] if "cols" in given else (_halvings(g.w.size) if rows == 1 else [g.w.size]):
@@ -259,7 +286,7 @@ def _blockings(
     """Blocks of columns and pieces of Cout, with as many outputs a product as SM and a half buffer hold."""
     g, item = setting.geometry, setting.operand.size_bytes
     half = probe.budget_bytes // 2 // setting.sum_type.size_bytes
-    sm = setting.target.memory["sm"].size_bytes // 2 // item
+    sm = setting.places.scalar_bytes // 2 // item
     for taps, channels in _block_shapes(g, panel, given, probe):
         for k in _sum_pieces(g, panel, given, probe):
             most = sm // (panel.gb * k)
@@ -275,7 +302,8 @@ def _sum_pieces(g: Geometry, panel: Panel, given: Mapping[str, object], probe: D
     """Output channels of one product that are tried."""
     if "k" in given:
         return [min(probe.k, g.cog)]
-    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= min(g.cog, 32)]
+    least = 1 if probe.column == "rows" else min(g.cog, 32)
+    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= least]
 
 
 def _even(positions: int) -> int:
@@ -307,15 +335,12 @@ def _placements(
     probe: DxTiling,
 ) -> Iterator[tuple[str, bool, int]]:
     """(weights, dy in GSM, panels of dy) that AM and GSM have room for."""
-    g, item, memory = setting.geometry, setting.operand.size_bytes, setting.target.memory
+    g, item, where = setting.geometry, setting.operand.size_bytes, setting.places
     used = size.images * min(size.rows, g.h.size) * min(size.cols, g.w.size) * size.groups * size.channels
     staging = setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
     columns = 0 if probe.column == "none" else probe.budget_bytes
     room = (
-        memory["am"].size_bytes
-        - columns
-        - used * (setting.sum_type.size_bytes * size.dx_buffers + staging)
-        - 1024
+        where.array_bytes - columns - used * (setting.sum_type.size_bytes * size.dx_buffers + staging) - 1024
     )
     share = shares(g, split, 0, setting.cores)[0]
     taps = g.taps if probe.column == "rows" else blocking.block_taps
@@ -326,7 +351,7 @@ def _placements(
     for weights in _weight_places(given, probe):
         if (resident if weights == "am" else block) > room:
             continue
-        gsm = memory["gsm"].size_bytes - (everything if weights == "gsm" else 0) - 4096
+        gsm = where.shared_bytes - (everything if weights == "gsm" else 0) - 4096
         owners = 1 if in_step(g, split, size.channels, setting.cores) else setting.cores
         for in_gsm in [probe.dy_in_gsm] if "gsm_holds" in given else (True, False):
             for buffers in ([probe.dy_buffers] if "dy_buffers" in given else (2, 1)) if in_gsm else (1,):

@@ -70,7 +70,7 @@ class Reorder:
         every = [tile for core in space.cores for tile in self.tiles(core.rank, core.count)]
         size = max((kb * cb * self.geometry.taps for _, kb, _, cb in every), default=1)
         for name in ("reorder_in", "reorder_out"):
-            space.ring(name, "am", size, self.source.dtype, depth=2)
+            space.ring(name, "array", size, self.source.dtype, depth=2)
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Load, transpose, store."""

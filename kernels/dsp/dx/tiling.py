@@ -17,8 +17,8 @@ class DxTiling(BaseModel):
 
     Attributes:
         split: what the cores divide: images, strips of dx rows, or input channels.
-        column: what a half of the column buffer holds: whole column rows (all taps and channels), blocks of columns, or
-            nothing (products are added straight onto dx).
+        column: what a half of the column buffer holds: whole column rows (all taps and all channels of a group),
+            blocks of columns, or nothing (products are added straight onto dx).
         column_place: where columns wait: in AM, or out and back in a workspace in DDR.
         budget_bytes: the column buffer's two halves together.
         weights: resident in AM, read from GSM, or streamed from DDR, block by block.

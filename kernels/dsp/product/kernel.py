@@ -132,7 +132,7 @@ class Gemm:
         """Rings of tiles, as large as the largest of any core."""
         for need in needs(self.problem, self.tiling):
             ring = space.common_ring if need.common else space.ring
-            ring(need.name, need.memory, need.size, need.kind, depth=need.depth, remedy=f"lower {need.field}")
+            ring(need.name, need.role, need.size, need.kind, depth=need.depth, remedy=f"lower {need.field}")
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Panels, columns, C tiles, steps of k, A tiles."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
+from kernels.dsp.places import default_look_ahead, places
 from kernels.dsp.product.tiling import GemmTiling, Problem, checked, needs, turn_side
 from kernels.errors import TilingError
 from simulator.instructions import matmul_cycles
@@ -37,7 +38,7 @@ def plan_gemm(problem: Problem, given: Mapping[str, object]) -> GemmTiling:
     kept = {name: value for name, value in given.items() if (name, value) != ("split", "auto")}
     if kept.get("swap") is True:
         problem = problem.other_way()
-    kept = {"kernel": default_kernel(problem), **kept}
+    kept = {"kernel": default_kernel(problem), **default_look_ahead(problem.target), **kept}
     probe = checked({**_FILLER, **kept})
     _require_sums(problem, probe)
     _require_kernel(problem, probe)
@@ -95,28 +96,29 @@ def _require_order(tiling: GemmTiling) -> None:
 
 def _require_room(problem: Problem, tiling: GemmTiling, given: Mapping[str, object]) -> None:
     """The buffers fit their memories."""
-    owners = {"gsm": 1 if tiling.together else len(problem.shares(tiling))}
-    for memory in ("sm", "am", "gsm"):
-        spec = problem.target.memory[memory]
-        rings = [need for need in needs(problem, tiling) if need.memory == memory]
-        wanted = owners.get(memory, 1) * sum(need.bytes(spec.align_bytes) for need in rings)
-        if wanted <= spec.size_bytes:
+    owners = {"shared": 1 if tiling.together else len(problem.shares(tiling))}
+    for role in ("scalar", "array", "shared"):
+        memory = problem.target.role[role].memory
+        room, align = problem.target.role_bytes(role), problem.target.memory[memory].align_bytes
+        rings = [need for need in needs(problem, tiling) if need.role == role]
+        wanted = owners.get(role, 1) * sum(need.bytes(align) for need in rings)
+        if wanted <= room:
             continue
-        levers = LEVERS[memory]
+        levers = LEVERS[role]
         raise TilingError(
             "tiles do not fit a memory",
             field=next((name for name in levers if name in given), levers[0]),
             where=f"{memory} of {problem.target.name}",
             got=f"{wanted} bytes in {', '.join(need.name for need in rings)}",
-            limit=f"{spec.size_bytes} bytes",
+            limit=f"{room} bytes",
             remedy=f"lower {' or '.join(levers)}",
         )
 
 
 LEVERS = {
-    "sm": ("M_S", "K_A", "ahead"),
-    "am": ("N_A", "M_A", "K_A", "c_buffers", "ahead"),
-    "gsm": ("M_G", "K_G", "K_A"),
+    "scalar": ("M_S", "K_A", "ahead"),
+    "array": ("N_A", "M_A", "K_A", "c_buffers", "ahead"),
+    "shared": ("M_G", "K_G", "K_A"),
 }
 """The fields that a memory's buffers grow with."""
 
@@ -162,10 +164,10 @@ class _Defaults:
         limits: list[int] = [getattr(self.probe, name) for name in names if name in self.given]
         return min([chosen, *limits])
 
-    def _room(self, memory: str) -> int:
-        """Bytes of a memory, without what alignment may waste."""
-        spec = self.problem.target.memory[memory]
-        return spec.size_bytes - 16 * spec.align_bytes
+    def _room(self, role: str) -> int:
+        """Bytes that a memory's part has, without what alignment may waste."""
+        target = self.problem.target
+        return target.role_bytes(role) - 16 * target.memory[target.role[role].memory].align_bytes
 
     @cached_property
     def split(self) -> Literal["n", "m"]:
@@ -181,8 +183,9 @@ class _Defaults:
         rows, columns = (p.m, share) if split == "n" else (share, p.n)
         a, b = p.m * p.k * self.item, p.k * p.n * self.item * (1 if split == "n" else p.cores)
         exposed = 0 if split == "m" and p.n <= self.width else a
-        ports = p.cores * p.target.port_units("ddr_read")
-        rate = min(p.target.link_units("ddr", p.cores), ports) / UNIT
+        where = places(p.target)
+        ports = p.cores * p.target.port_units(where.read_port)
+        rate = min(p.target.link_units(where.main_link, p.cores), ports) / UNIT
         return max(matmul_cycles(self.spec, 1, rows, columns, p.k), (a + b - exposed) / rate) + exposed / rate
 
     @cached_property
@@ -210,7 +213,7 @@ class _Defaults:
     def array_bytes(self) -> int:
         """Bytes of AM for B tiles and C tiles."""
         turning = 4 * turn_side(self.problem.operand) ** 2 * self.item if self.problem.trans_a else 0
-        return self._room("am") - turning
+        return self._room("array") - turning
 
     @property
     def b_bytes(self) -> int:
@@ -221,13 +224,13 @@ class _Defaults:
     @property
     def a_bytes(self) -> int:
         """Bytes of one A tile."""
-        room = self.array_bytes // 4 if self.nt else self._room("sm")
+        room = self.array_bytes // 4 if self.nt else self._room("scalar")
         return room // (1 + self.probe.ahead)
 
     @property
     def c_bytes(self) -> int:
         """Bytes for all C tiles at least."""
-        return self._room("sm") if self.nt else self.array_bytes // 2
+        return self._room("scalar") if self.nt else self.array_bytes // 2
 
     @cached_property
     def k_a(self) -> int:
@@ -238,8 +241,8 @@ class _Defaults:
         most = min(self.b_bytes // (wide * self.item), self.a_bytes // (tall * self.item))
         if "M_G" in self.given:
             tall = min(self.probe.M_G, self.rows)
-            most = min(most, self._room("gsm") // (self.owners * tall * self.item))
-        unit = max(1, self.problem.target.link["ddr"].burst_bytes // self.item)
+            most = min(most, self._room("shared") // (self.owners * tall * self.item))
+        unit = max(1, places(self.problem.target).ddr(self.problem.target).burst_bytes // self.item)
         return self._or("K_A", self._at_most(even(self.problem.k, most, unit), "K_G"))
 
     @cached_property
@@ -313,7 +316,7 @@ class _Defaults:
     def _panel_rows(self) -> int:
         """Rows of a panel: as many as GSM holds, equal ones."""
         deep = max(1, min(self.k_g, self.problem.k))
-        most = self.rows if self.direct else self._room("gsm") // (self.owners * deep * self.item)
+        most = self.rows if self.direct else self._room("shared") // (self.owners * deep * self.item)
         return self._or("M_G", even(self.rows, whole(most, self.m_s), self.m_s))
 
     @cached_property

@@ -160,7 +160,7 @@ class Need(NamedTuple):
     """A ring of buffers that a tiling asks for, and the field to lower when it does not fit."""
 
     name: str
-    memory: str
+    role: str
     size: int
     kind: DType
     depth: int
@@ -179,23 +179,23 @@ def needs(problem: Problem, tiling: GemmTiling) -> Iterator[Need]:
     rows, columns = (p.m, share) if t.split == "n" else (share, p.n)
     rows, depth = min(t.M_G, rows), min(t.K_G, p.k)
     m, n, k = min(t.M_A, rows), min(t.N_A, columns), min(t.K_A, depth)
-    a_memory, c_memory = ("am", "sm") if t.rows_along_k else ("sm", "am")
-    yield Need("a", a_memory, min(t.M_S, m) * k, p.operand, 1 + t.ahead, "M_S")
-    yield Need("b", "am", k * n, p.operand, 1 if p.turns_b(t) else 1 + t.ahead, "K_A")
+    a_role, c_role = ("array", "scalar") if t.rows_along_k else ("scalar", "array")
+    yield Need("a", a_role, min(t.M_S, m) * k, p.operand, 1 + t.ahead, "M_S")
+    yield Need("b", "array", k * n, p.operand, 1 if p.turns_b(t) else 1 + t.ahead, "K_A")
     if p.turns_b(t):
-        yield Need("b_given", "am", n * k, p.operand, 1 + t.ahead, "K_A")
-    yield Need("c", c_memory, m * n, total, t.c_buffers, "M_A")
+        yield Need("b_given", "array", n * k, p.operand, 1 + t.ahead, "K_A")
+    yield Need("c", c_role, m * n, total, t.c_buffers, "M_A")
     if total is not p.operand:
-        yield Need("c_out", c_memory, m * n, p.operand, 2, "M_A")
+        yield Need("c_out", c_role, m * n, p.operand, 2, "M_A")
     if p.turns_c(t):
-        yield Need("c_turned", "am", m * n, total, 1, "M_A")
+        yield Need("c_turned", "array", m * n, total, 1, "M_A")
     if p.turns_c(t) and p.loads_c(t):
-        yield Need("c_given", "am", m * n, total, 1 + min(t.ahead, t.c_buffers - 1), "M_A")
+        yield Need("c_given", "array", m * n, total, 1 + min(t.ahead, t.c_buffers - 1), "M_A")
     if t.gsm_holds == "a":
-        yield Need("panel", "gsm", rows * depth, p.operand, 1, "M_G", common=t.together)
+        yield Need("panel", "shared", rows * depth, p.operand, 1, "M_G", common=t.together)
     if p.trans_a:
-        yield Need("turn_in", "am", turn_side(p.operand) ** 2, p.operand, 2, "N_A")
-        yield Need("turn_out", "am", turn_side(p.operand) ** 2, p.operand, 2, "N_A")
+        yield Need("turn_in", "array", turn_side(p.operand) ** 2, p.operand, 2, "N_A")
+        yield Need("turn_out", "array", turn_side(p.operand) ** 2, p.operand, 2, "N_A")
 
 
 def turn_side(kind: DType) -> int:

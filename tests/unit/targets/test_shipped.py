@@ -16,8 +16,12 @@ def numbers_of(tables: Mapping[str, object], prefix: str = "") -> Iterator[str]:
     for name, value in tables.items():
         if isinstance(value, dict):
             yield from numbers_of(value, f"{prefix}{name}.")
-        elif isinstance(value, int | float | tuple) and not isinstance(value, bool):
+        elif _is_number(value[0] if isinstance(value, tuple) else value):
             yield prefix + name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @pytest.fixture(params=available_targets())
@@ -46,7 +50,7 @@ def test_a_path_is_a_copy_between_two_memories_of_its_link(shipped: Target) -> N
     )
 
 
-@pytest.mark.parametrize("name", ["mt7004", "ft_m7032"])
+@pytest.mark.parametrize("name", ["mt7004", "ft_m7032", "ft78ne"])
 def test_a_file_gives_every_number_itself(name: str) -> None:
     """The files hide nothing in a default of the schema."""
     marks = load_target(name).provenance
@@ -126,3 +130,17 @@ def test_mt7004_moves_data_as_its_dma_does() -> None:
         "sm->gsm": ("gsm", "gsm_write", 60),
     }
     assert load_target("mt7004").lanes() == ["SCALAR", "VPU", "DMA0", "DMA1", "DMA2", "DMA3"]
+
+
+def test_ft78ne_has_the_facts_of_its_documents() -> None:
+    """Eight cores at 1250 MHz, 160 Gflop/s in fp32; a 960 KB window of L2 a core, 8 MB shared; a DMA that blocks."""
+    target = load_target("ft78ne")
+    assert (target.groups, target.clock_mhz) == (8, 1250)
+    assert 8 * target.clock_mhz * target.matmul["fp32"].flops_per_cycle == 160_000
+    assert list(target.matmul) == ["fp32"]
+    window = target.memory["l2"]
+    assert (window.base_address, window.size_bytes) == (0x10810000, 0x108FFFFF + 1 - 0x10810000)
+    assert window.core_stride_bytes == 0x01000000
+    assert target.role_bytes("scalar") + target.role_bytes("array") == window.size_bytes
+    assert (target.memory["smc"].base_address, target.memory["smc"].size_bytes) == (0x0C000000, 8 << 20)
+    assert target.engine["dma"].issue == "blocking"

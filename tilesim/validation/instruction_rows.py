@@ -1,0 +1,124 @@
+"""Rows of published micro-benchmarks of Da Vinci instructions."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from simulator.cube.fractals import FRACTAL_BYTES
+from targets.errors import TilesimError
+
+INSTRUCTIONS = Path(__file__).with_name("instructions_ascend.csv")
+"""Micro-benchmarks of msKPP (xiaobingling93-pixel/Ascend-mskpp, csrc/prof_data/resource910b.cpp): moves, products and,
+of each vector operation, its longest undisturbed point."""
+
+COLUMNS = ("id", "target", "instruction", "size", "bursts", "clock_mhz", "cycles")
+"""Columns that a file must have; it may have `mode`."""
+
+ALONE = frozenset({"ascend910b3"})
+"""Targets whose rows stand alone where `mode` does not say: the smallest product of 910B3 takes the head of an isolated
+one, that of the others a few cycles."""
+
+VECTOR = "VEC"
+"""The class of all vector operations."""
+
+Mode = Literal["isolated", "back-to-back"]
+
+
+@dataclass(frozen=True)
+class InstructionRow:
+    """One measurement.
+
+    Attributes:
+        name: what the row is called.
+        target: the target that stands for its chip.
+        instruction: as the source calls it.
+        sizes: numbers of the column `size` by name ("bytes", "repeat", or "m", "k", "n").
+        bursts: one, several, or empty where that is not recorded.
+        mode: whether the instruction stood alone or followed equal ones.
+        clock_mhz: clock at which it was measured.
+        cycles: measured, in cycles of that clock; None where nothing was recorded.
+    """
+
+    name: str
+    target: str
+    instruction: str
+    sizes: dict[str, int]
+    bursts: str
+    mode: Mode
+    clock_mhz: float
+    cycles: float | None
+
+    @property
+    def family(self) -> str:
+        """The class that the row is scored in."""
+        return VECTOR if self.instruction.startswith(f"{VECTOR} ") else self.instruction
+
+    @property
+    def repeat(self) -> int:
+        """Repeats of a vector operation, fractals of a load."""
+        return self.sizes["repeat"]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that were moved."""
+        return self.sizes["bytes"] if "bytes" in self.sizes else self.repeat * FRACTAL_BYTES
+
+    @property
+    def chip(self) -> str:
+        """The series that errors are summed up for."""
+        return "950" if self.target.startswith("ascend950") else "910B"
+
+
+def read_instruction_rows(path: Path = INSTRUCTIONS) -> list[InstructionRow]:
+    """The rows of a file.
+
+    Raises:
+        TilesimError: it cannot be read, a column is missing, or a value is not usable.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+            if missing:
+                what = "a file of measurements without some columns"
+                raise TilesimError(what, where=str(path), got=", ".join(missing), limit=", ".join(COLUMNS))
+            return [_row(record, f"{path}, line {reader.line_num}") for record in reader]
+    except (OSError, UnicodeDecodeError) as error:
+        raise TilesimError("measurements that cannot be read", where=str(path), got=str(error)) from None
+
+
+def _row(record: dict[str, str], where: str) -> InstructionRow:
+    try:
+        return InstructionRow(
+            name=record["id"],
+            target=record["target"],
+            instruction=record["instruction"],
+            sizes=_sizes(record["size"]) if record["cycles"] else {},
+            bursts=record["bursts"],
+            mode=_mode(record.get("mode") or "", record["target"]),
+            clock_mhz=float(record["clock_mhz"] or 0),
+            cycles=float(record["cycles"]) if record["cycles"] else None,
+        )
+    except ValueError as error:
+        raise TilesimError("a measurement that is not usable", where=where, got=str(error)) from None
+
+
+def _sizes(text: str) -> dict[str, int]:
+    """Such as 1024, repeat=3 or m=32,k=16,n=16; a remark may follow after a space."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    if "=" not in first:
+        return {"bytes": int(first)}
+    pairs = (part.partition("=") for part in first.split(","))
+    return {name: int(value) for name, _, value in pairs}
+
+
+def _mode(text: str, target: str) -> Mode:
+    if not text:
+        return "isolated" if target in ALONE else "back-to-back"
+    for mode in get_args(Mode):
+        if text == mode:
+            return text  # type: ignore[return-value]  # one of the literals
+    raise ValueError(f"mode {text!r}")
