@@ -65,7 +65,7 @@ class Setting:
 
         Ascend 950 takes plain 2-D tensors; the published 3-D calls list conversions there too.
         """
-        return self.rule != "v2_950" or self.ndim > 2  # noqa: PLR2004  # 3-D
+        return self.rule != "v2_950" or self.ndim > 2  # 3-D
 
     @property
     def split(self) -> bool:
