@@ -99,7 +99,7 @@ def _on_dsp(
         require_host_memory(_host_bytes(tensors))
         _put_operands(problem, tensors, arrays)
     tensors.a.constant = tensors.b.constant = True
-    machine.launch(Gemm(problem, chosen, tensors))
+    machine.launch(Gemm(problem, chosen, tensors)).useful_macs = problem.m * problem.n * problem.k
     return _collect(problem, chosen, machine, tensors)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.errors import OperandError
 from kernels.families import stored_in
+from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.placement import chosen_cores, chosen_dtype
@@ -49,6 +50,17 @@ OPERATORS = {
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
         " K_G, M_A, K_A, N_A, M_S, split, kernel and swap.",
     ),
+    "conv2d_backprop_input": Operator(
+        "conv2d_backprop_input",
+        "the vendor's input gradient of MT7004 and FT78NE, shared call",
+        ("dsp",),
+        ("dx",),
+        "fp_ or hp_conv2d_backprop_input_s of kernels.ft: NHWC operands in DDR, OIHW weights, dx is added to. Plain 2-D"
+        " convolutions. A depthwise path (Cout = groups = Cin, dilation 1) multiplies no matrices, a 1x1 path (no pads,"
+        " dilation and stride 1, one group) makes no columns. buffer_size_ (--tile) is the structure's budget, else"
+        " 0x10000 bytes or the least that holds a column row; other fields are those of dx, on the depthwise path"
+        " split, rows, cols, channels and ahead.",
+    ),
 }
 
 
@@ -75,6 +87,18 @@ def run_operator(
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
     computed = chosen_dtype(target, dtype, {})
     kind = stored_in(computed)
+    if name == "conv2d_backprop_input" and isinstance(shape, ConvShape):
+        return run_backprop_input(
+            shape,
+            target,
+            kind,
+            chosen,
+            tiling=tiling,
+            numerics=numerics,
+            seed=seed,
+            integers=integers,
+            check=check,
+        )
     if isinstance(shape, ConvShape):
         return _conv(shape, target, computed, grads, chosen, tiling, numerics, seed, integers, check)
     if grads:

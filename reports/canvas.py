@@ -64,7 +64,8 @@ def write_title(figure: Figure, saved: SavedRun, what: str, stretch: tuple[int, 
     title = f"{what}: {run}, {saved.cycles:,} cycles{part}"
     x = LEFT / WIDTH
     figure.text(x, 1 - 26 / height, title, fontsize=12, fontweight="bold", color=INK, va="center")
-    figure.text(x, 1 - 50 / height, saved.metrics.bound, fontsize=9, color=FAINT, va="center")
+    bound = f"the whole run: {saved.metrics.bound}" if part else saved.metrics.bound
+    figure.text(x, 1 - 50 / height, bound, fontsize=9, color=FAINT, va="center")
 
 
 def add_legend(

@@ -1,10 +1,12 @@
 """Which lanes a timeline shows: every engine of a few cores, thinner stripes for each of many."""
 
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reports.load import SavedRun
+from reports.names import kind_label
 from simulator.results.metrics import asked_cores
 
 FEW = 8
@@ -38,36 +40,54 @@ class Layout:
         height: pixels of all of them.
         detailed: every engine has a lane with its name; otherwise a core has a stripe for what computes or
             waits, and thinner ones below for what moves data.
-        moving: the names of the thin stripes, from top to bottom.
+        moving: the names of the thin stripes, from top to bottom, by the name of the kind of core.
     """
 
     lanes: tuple[Lane, ...]
     height: float
     detailed: bool
-    moving: tuple[str, ...] = ()
+    moving: Mapping[str, tuple[str, ...]]
 
 
 def layout(saved: SavedRun, below: float = 0) -> Layout:
     """The lanes of a run's cores, idle ones too, from `below` pixels on."""
     cores = asked_cores(saved.trace, saved.target, saved.cores)
-    parts, gap = _detailed(saved, len(cores)) if len(cores) <= FEW else _stripes(saved, len(cores))
+    few = len(cores) <= FEW
+    engines, gap = _detailed(saved, len(cores)) if few else _stripes(saved, len(cores))
+    parts = {kind: _parts_of(saved, engines, kind) for kind in saved.target.core}
     lanes, top = [], below
     for core in cores:
-        for part in parts:
+        for part in parts[saved.target.unit(core).kind]:
             lanes.append(Lane(core, part.engines, part.label, top, part.height))
             top += part.height
         top += gap
-    few = len(cores) <= FEW
-    return Layout(tuple(lanes), top - gap, few, () if few else tuple(part.label for part in parts[1:]))
+    moving = {
+        kind_label(saved.target, kind): tuple(part.label for part in own[1:]) for kind, own in parts.items()
+    }
+    return Layout(tuple(lanes), top - gap, few, {} if few else moving)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One of the stripes that every core has."""
+    """One of the stripes that a core has."""
 
     engines: tuple[int, ...]
     label: str
     height: float
+
+
+def _parts_of(saved: SavedRun, parts: Sequence[_Part], kind: str) -> list[_Part]:
+    """The parts that a kind of core has, with those of their engines that it has."""
+    lanes = saved.target.lanes(kind)
+    own = {code for code, lane in enumerate(saved.trace.engines) if lane in lanes}
+    kept = [_only(part, own, saved.trace.engines) for part in parts]
+    return [part for part in kept if part.engines] or [_Part((0,), "", parts[0].height)]
+
+
+def _only(part: _Part, codes: Container[int], names: Sequence[str]) -> _Part:
+    """A part with some of its engines, and their names where it has a label."""
+    engines = tuple(code for code in part.engines if code in codes)
+    return replace(part, engines=engines, label="/".join(names[i] for i in engines) if part.label else "")
 
 
 def _detailed(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
@@ -84,8 +104,7 @@ def _stripes(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
     computing = tuple(code for code in range(len(moved)) if code not in moving)
     height, thin, gap = (12, 5, 7) if cores <= 32 else (8, 3, 4)
     if cores > 96:
-        names = "/".join(saved.trace.engines[code] for code in moving)
-        return [_Part(computing, "", 5), _Part(tuple(moving), names, 2)], 2
+        return [_Part(computing, "", 5), _Part(tuple(moving), "all that move", 2)], 2
     return [
         _Part(computing, "", height),
         *(_Part((code,), saved.trace.engines[code], thin) for code in moving),

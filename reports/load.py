@@ -154,4 +154,5 @@ def _target(numbers: Mapping[str, Any]) -> Target:
 
 
 def _launch(record: Mapping[str, Any]) -> LaunchRecord:
-    return LaunchRecord(*(record[key] for key in ("name", "kind", "start", "end", "cores")))
+    name, kind, start, end, cores = (record[key] for key in ("name", "kind", "start", "end", "cores"))
+    return LaunchRecord(name, kind, start, end, cores, record.get("useful_macs", 0))

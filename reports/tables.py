@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from reports.load import SavedRun
+from reports.rates import traffic_between
+from reports.roofline import roofline
 from reports.utilisation import Usage
 from simulator.results.metrics import percent
 from simulator.results.summary import amount, cores_line, duration, speed
@@ -15,9 +17,7 @@ from targets.schema import Target
 def markdown(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; columns that hold only numbers are set to the right, bars in cells are escaped."""
     cells = [[_cell(value) for value in row] for row in rows]
-    numeric = [
-        bool(cells) and all(_is_number(row[column]) for row in cells) for column in range(len(headings))
-    ]
+    numeric = [_all_numbers([row[column] for row in cells]) for column in range(len(headings))]
     rule = ["---:" if right else "---" for right in numeric]
     return "\n".join(f"| {' | '.join(row)} |" for row in [list(headings), rule, *cells])
 
@@ -25,6 +25,11 @@ def markdown(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _cell(value: object) -> str:
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _all_numbers(cells: Sequence[str]) -> bool:
+    """Whether what stands in a column are numbers, at least one."""
+    return any(cells) and all(_is_number(cell) for cell in cells if cell)
 
 
 def _is_number(text: str) -> bool:
@@ -104,21 +109,50 @@ def engines_table(saved: SavedRun) -> str:
     return markdown(("engine", "busy"), _shares(saved.metrics.utilisation))
 
 
-def traffic_table(saved: SavedRun) -> str:
-    """What was read from and written to each memory, and the mean rate over the run."""
-    cycles = max(1, saved.cycles)
+def traffic_table(saved: SavedRun, start: int | None = None, end: int | None = None) -> str:
+    """What was read from and written to each memory in a stretch of the run, and the mean rate.
+
+    Raises:
+        TilesimError: the stretch is empty or outside the run.
+    """
+    first, last = saved.window(start, end)
+    whole = (first, last) == (0, saved.cycles)
+    moved = saved.metrics.traffic_bytes if whole else traffic_between(saved, first, last)
     rows = [
-        (memory, moved["read"], moved["write"], f"{sum(moved.values()) / cycles:.3f}")
-        for memory, moved in saved.metrics.traffic_bytes.items()
+        (memory, sides["read"], sides["write"], f"{sum(sides.values()) / max(1, last - first):.3f}")
+        for memory, sides in moved.items()
     ]
     return markdown(("memory", "bytes read", "bytes written", "bytes a cycle, both"), rows)
+
+
+def roofline_table(saved: SavedRun) -> str:
+    """Speed of the run and of its launches with useful work, beside what the peak and each link allow."""
+    found = roofline(saved)
+    if found is None:
+        return "No useful work was done."
+    rows = []
+    for name in found.names:
+        line, height = found.ceiling(name)
+        own = [point for point in found.points if point.name == name]
+        achieved = found.achieved(own[0]) if own else 0.0
+        bytes_and_work = (
+            cell for p in own for cell in (amount(p.moved, "B"), f"{p.intensity:,.4g}" if p.moved else "")
+        )
+        rows.append(
+            (name, f"{achieved:,.1f}", *bytes_and_work, line, f"{height:,.1f}", percent(achieved / height))
+        )
+    heads = [head for link in found.rates for head in (f"over {link}", f"FLOP/byte of {link}")]
+    table = markdown(("work", "GFLOP/s", *heads, "lowest line", "allows GFLOP/s", "reached"), rows)
+    if not found.without:
+        return table
+    return f"{table}\n\nWithout useful work, but in the run's time: {', '.join(found.without)}."
 
 
 def cores_table(usage: Usage) -> str:
     """The busy share of each engine lane, a row a core."""
     rows = (
-        [str(core), *(percent(float(share)) for share in shares)]
-        for core, shares in zip(usage.cores, usage.busy, strict=True)
+        [label, *("" if np.isnan(share) else percent(float(share)) for share in shares)]
+        for label, shares in zip(usage.labels, usage.busy, strict=True)
     )
     return markdown(("core", *usage.lanes), rows)
 

@@ -1,7 +1,7 @@
 """The timeline: what every engine of every core did, coloured by instruction."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from reports.canvas import (
 from reports.colours import BACKGROUND, FAINT, INK, OTHER, ink_on, instruction_colours
 from reports.lanes import Lane, Layout, layout
 from reports.load import SavedRun
+from reports.names import core_label
 from reports.raster import coverage, painted
 from simulator.results.trace import Trace
 
@@ -67,7 +68,7 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
         inks = [ink_on(colours.get(name, OTHER)) for name in saved.trace.names]
         _write_names(axes, rows, lanes, saved.trace.names, inks, (first, last))
     _draw_launches(axes, saved, first, last)
-    _label_lanes(axes, lanes)
+    _label_lanes(axes, lanes, saved)
     cycles_axis(axes, first, last)
     time_axis(axes, saved, last)
     write_title(figure, saved, "Timeline", (first, last))
@@ -85,8 +86,12 @@ def _shown(trace: Trace, lanes: Layout, first: int, last: int) -> _Rows:
             lane_of[lane.core, list(lane.engines)] = index
     lane = lane_of[trace["core"], trace["engine"]]
     inside = (trace["end"] > first) & (trace["start"] < last) & (trace["end"] > trace["start"]) & (lane >= 0)
-    columns = (trace[name][inside].astype(np.int64) for name in ("name", "start", "end"))
-    return _Rows(lane[inside], *columns)
+    shown = np.flatnonzero(inside)
+    shown = shown[
+        np.argsort(trace["start"][shown], kind="stable")
+    ]  # what begins later is drawn over the others
+    columns = (trace[name][shown].astype(np.int64) for name in ("name", "start", "end"))
+    return _Rows(lane[shown], *columns)
 
 
 def _name_colours(trace: Trace, colours: dict[str, str]) -> NDArray[np.float64]:
@@ -116,7 +121,7 @@ def _inset(lane: Lane) -> float:
 
 
 def _boxes(rows: _Rows, lanes: Sequence[Lane], colours: NDArray[np.float64]) -> PolyCollection:
-    """A box for each row, set off from its neighbours."""
+    """A box for each row, set off from its neighbours, over those that began before."""
     top = np.array([lane.top + _inset(lane) for lane in lanes])[rows.lane]
     bottom = np.array([lane.top + lane.height - _inset(lane) for lane in lanes])[rows.lane]
     x = np.stack([rows.start, rows.end, rows.end, rows.start], axis=1)
@@ -149,7 +154,7 @@ def _write_names(
 ) -> None:
     """Names inside the boxes that are wide enough for them."""
     first, last = window
-    start, end = np.maximum(rows.start, first), np.minimum(rows.end, last)
+    start, end = np.maximum(rows.start, first), np.minimum(_covered_from(rows), last)
     width = (end - start) * PLOT_WIDTH / max(1, last - first)
     needed = np.array([(len(name) + 1) * CHARACTER for name in names])
     # A name that fits into a few of its boxes only would look as if the others were something else.
@@ -160,6 +165,16 @@ def _write_names(
             lane = lanes.lanes[rows.lane[i]]
             middle = ((start[i] + end[i]) / 2, lane.top + lane.height / 2)
             axes.text(*middle, name, fontsize=7, color=inks[rows.name[i]], ha="center", va="center", zorder=3)
+
+
+def _covered_from(rows: _Rows) -> NDArray[np.int64]:
+    """The end of what can be seen of each row: where the next of its lane begins, if that is before its own end."""
+    order = np.lexsort((np.arange(len(rows.lane)), rows.start, rows.lane))
+    end = rows.end.copy()
+    before, after = order[:-1], order[1:]
+    same = rows.lane[before] == rows.lane[after]
+    end[before[same]] = np.minimum(end[before[same]], rows.start[after[same]])
+    return end
 
 
 def _draw_launches(axes: Axes, saved: SavedRun, first: int, last: int) -> None:
@@ -180,7 +195,7 @@ def _draw_launches(axes: Axes, saved: SavedRun, first: int, last: int) -> None:
             axes.axvline(begin, color=FAINT, lw=0.7, ls=(0, (4, 3)), zorder=2)
 
 
-def _label_lanes(axes: Axes, lanes: Layout) -> None:
+def _label_lanes(axes: Axes, lanes: Layout, saved: SavedRun) -> None:
     """Engines beside their lanes and cores beside those; of many cores as many numbers as have room."""
     tops: dict[int, list[Lane]] = {}
     for lane in lanes.lanes:
@@ -190,13 +205,13 @@ def _label_lanes(axes: Axes, lanes: Layout) -> None:
         ticks = [(lane.top + lane.height / 2, lane.label) for lane in lanes.lanes]
         for core, middle in middles.items():
             axes.annotate(
-                f"core {core}",
+                core_label(saved.target, core).replace(".", "\n"),
                 (0, middle),
                 xycoords=("axes fraction", "data"),
                 xytext=(-56, 0),
                 textcoords="offset points",
                 rotation=90,
-                fontsize=8,
+                fontsize=8 if len(saved.target.core) == 1 else 7,
                 fontweight="bold",
                 color=INK,
                 ha="center",
@@ -205,7 +220,7 @@ def _label_lanes(axes: Axes, lanes: Layout) -> None:
     else:
         pitch = (lanes.height - _BELOW) / len(middles)
         step = math.ceil(13 / pitch)  # a line of text takes 13 pixels
-        ticks = [(middle, f"core {core}") for core, middle in list(middles.items())[::step]]
+        ticks = [(middle, core_label(saved.target, core)) for core, middle in list(middles.items())[::step]]
     axes.set_yticks([0.5 * _STRIP, *(at for at, _ in ticks)], ["launch", *(label for _, label in ticks)])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -218,9 +233,17 @@ def _legend(colours: dict[str, str]) -> dict[str, str]:
     return {**own, **({f"{rest} others": OTHER} if rest else {})}
 
 
-def _explain_stripes(figure: Figure, axes: Axes, moving: Sequence[str]) -> None:
+def _explain_stripes(figure: Figure, axes: Axes, moving: Mapping[str, Sequence[str]]) -> None:
     place = axes.get_position()
-    text = "\n".join(["of each core, top down:", "computes or waits", *moving])
+    lines = []
+    for kind, names in moving.items():
+        lines += [f"of each {kind}, top down:", "computes or waits", *names]
     figure.text(
-        place.x1 + NOTES / WIDTH, place.y0, text, fontsize=8, color=FAINT, va="bottom", linespacing=1.4
+        place.x1 + NOTES / WIDTH,
+        place.y0,
+        "\n".join(lines),
+        fontsize=8,
+        color=FAINT,
+        va="bottom",
+        linespacing=1.4,
     )

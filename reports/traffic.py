@@ -23,6 +23,7 @@ from reports.canvas import (
 from reports.colours import FAINT, INK
 from reports.load import SavedRun
 from reports.raster import coverage
+from reports.rates import Pieces, pieces
 from simulator.results.summary import amount
 from targets.schema import Target
 
@@ -51,7 +52,7 @@ class Traffic:
 
 
 def traffic_over_time(saved: SavedRun, start: int | None = None, end: int | None = None) -> list[Traffic]:
-    """Traffic of each memory that has any, of all cores; a copy's bytes are spread over the time in which they flow.
+    """Traffic of each memory that has any, of all cores; a copy's bytes flow as its link divided itself (`rates`).
 
     Raises:
         TilesimError: the stretch is empty or outside the run.
@@ -59,33 +60,31 @@ def traffic_over_time(saved: SavedRun, start: int | None = None, end: int | None
     first, last = saved.window(start, end)
     bins = max(1, min(_BINS, last - first))
     edges = np.linspace(first, max(last, first + 1), bins + 1)
-    result = []
+    result, parts = [], pieces(saved)
     for code, memory in enumerate(saved.trace.memories):
-        read, write = (_rate(saved, column, code, edges) for column in ("source", "destination"))
+        read, write = (_rate(saved, parts, column, code, edges) for column in ("source", "destination"))
         if read.any() or write.any():
             limits = (link_limit(saved.target, memory, side, saved.cores) for side in ("read", "write"))
             result.append(Traffic(memory, edges, read, write, *limits))
     return result
 
 
-def _rate(saved: SavedRun, column: str, code: int, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rate(
+    saved: SavedRun, parts: Pieces, column: str, code: int, edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Bytes a cycle in each bin of copies whose source or destination is a memory."""
-    trace = saved.trace
-    rows = np.flatnonzero((trace[column] == code) & (trace["bytes"] > 0))
-    start, size = trace["flow"][rows], trace["bytes"][rows]
-    # A copy that takes no time is given one cycle, so that its bytes are seen.
-    end = np.maximum(trace["end"][rows], start + 1)
+    mine = saved.trace[column][parts.row] == code
     scale = np.float64((len(edges) - 1) / (edges[-1] - edges[0]))
-    one = np.zeros(len(rows), dtype=np.int64)
-    begin, stop = (start - edges[0]) * scale, (end - edges[0]) * scale
-    rate = coverage(one, begin, stop, 1, len(edges) - 1, size / (end - start))[0]
+    begin, stop = ((at[mine] - edges[0]) * scale for at in (parts.start, parts.end))
+    row = np.zeros(len(begin), dtype=np.int64)
+    rate = coverage(row, begin, stop, 1, len(edges) - 1, parts.rate[mine])[0]
     return np.asarray(np.maximum(rate, 0), dtype=np.float64)
 
 
 def link_limit(target: Target, memory: str, side: str, cores: int) -> float | None:
     """Bytes a cycle that a memory can be read or written with, when all its traffic takes one link.
 
-    Only of memories that the chip's cores share.
+    Only of memories that the chip's cores share, and that no cache stands before.
 
     Args:
         target: the chip.
@@ -96,8 +95,8 @@ def link_limit(target: Target, memory: str, side: str, cores: int) -> float | No
     own = [(key.partition("->"), path) for key, path in target.path.items()]
     touching = {path.link for (source, _, destination), path in own if memory in (source, destination)}
     chosen = [path for (source, _, to), path in own if (source if side == "read" else to) == memory]
-    shared = memory in target.memory and target.memory[memory].scope == "chip"
-    if not shared or len(touching) != 1 or not chosen:
+    shared = memory in target.memory and target.memory[memory].scope == "chip" and memory not in target.cache
+    if not shared or len(touching) != 1 or not chosen or not chosen[0].link:
         return None
     link = target.link[chosen[0].link]
     cost = min(link.read_cost if path.direction == "read" else link.write_cost for path in chosen)

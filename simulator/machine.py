@@ -129,19 +129,26 @@ class Machine:
         *,
         memory: str | None = None,
         address: int | None = None,
+        core: int | None = None,
     ) -> Buffer:
-        """A buffer in a shared memory (by default the main one) that outlives launches.
+        """A buffer that outlives launches, without numbers yet.
 
-        It has no numbers until it is filled or materialised.
+        It lies in a shared memory (default the main one), or with `core` in that core's own.
 
         Raises:
             CapacityError: the memory is too small.
             BoundsError: the address is taken, or outside.
         """
-        memory = self._roles.get(memory or "", memory)
-        return self._shared[memory or self.target.main_memory].allocate(
+        levels = self._shared if core is None else self._own[core]
+        level = levels[self._roles.get(memory or "", memory) or self.target.main_memory]
+        return level.allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
+
+    def room_bytes(self, memory: str) -> int:
+        """Bytes of the largest free range of a memory; of every core's own, the one with the least room."""
+        levels = [held[memory] for held in (self._shared, *self._own.values()) if memory in held]
+        return min(max((end - start for start, end in level.gaps()), default=0) for level in levels)
 
     def launch(self, kernel: Kernel) -> LaunchRecord:
         """Run a kernel on the cores, after what was launched before.

@@ -72,15 +72,16 @@ class Fill(VectorOp):
 
 
 class Cast(VectorOp):
-    """Round a packed view to the type of another: nearest even, overflow to infinity by sign."""
+    """Round a view to the type of another: nearest even, overflow to infinity by sign."""
 
     __slots__ = ()
     name = "cast"
 
     def __init__(self, out: View, source: View, *, coords: Coords = ()) -> None:
-        """One load and one store a register of the wider side."""
-        wide = max(out.range.bytes, source.range.bytes)
-        super().__init__((source,), (out,), runs=1, pieces=1, piece_bytes=wide, moves=2, coords=coords)
+        """One load and one store a register of the wider side, row by row of the side with more rows."""
+        rows = max(out.range.rows, source.range.rows)
+        wide = -(-max(out.range.bytes, source.range.bytes) // max(1, rows))
+        super().__init__((source,), (out,), runs=1, pieces=rows, piece_bytes=wide, moves=2, coords=coords)
 
     def execute(self) -> None:
         """Round once."""
@@ -139,3 +140,67 @@ class Permute(VectorOp):
         """Transpose."""
         out = self.writes[0].array()
         out[...] = self.reads[0].array().transpose(self.axes).reshape(out.shape)
+
+
+Terms = tuple[tuple[tuple[slice | int, ...], tuple[slice | int, ...], int], ...]
+"""Indices into a result and into what is multiplied, and the row of factors that multiplies it."""
+
+
+class MultiplyAdd(VectorOp):
+    """Parts of a result += parts of a source times one row of factors each, channel by channel, summed in fp32.
+
+    Both sides end in packed channels; a row of factors has as many. For each position of a part the unit loads the
+    source and the result and stores the result; the row of factors is loaded once a run and stays in its registers.
+    These moves bound it: a multiply-add unit takes a register a cycle, and the three moves of it take longer.
+    """
+
+    __slots__ = ("macs", "source_bytes", "terms")
+    name = "multiply_add"
+
+    def __init__(
+        self,
+        out: View,
+        source: View,
+        factors: View,
+        terms: Terms,
+        *,
+        runs: int,
+        positions: int,
+        coords: Coords = (),
+    ) -> None:
+        """`out` [.., channels] in the type of the sums, `source` [.., channels], `factors` [rows, channels]."""
+        channels, item = out.shape[-1], source.buffer.dtype.size_bytes
+        super().__init__(
+            (source, factors, out),
+            (out,),
+            runs=runs,
+            pieces=positions,
+            piece_bytes=channels * out.buffer.dtype.size_bytes,
+            moves=2,
+            coords=coords,
+        )
+        self.source_bytes = channels * item
+        self.terms = terms
+        self.macs = positions * channels
+
+    def signature(self) -> Hashable:
+        """Runs, positions and the bytes of both sides."""
+        return (self.name, self.runs, self.pieces, self.piece_bytes, self.source_bytes)
+
+    def cost(self, target: Target) -> Cost:
+        """Moves of both sides and of the factors at the load and store rate, a fixed time a run and for the call."""
+        spec = target.vector_unit
+        source = ceil(self.source_bytes / spec.register_bytes)
+        registers = self.pieces * (source + 2 * ceil(self.piece_bytes / spec.register_bytes))
+        moves = ceil((registers + self.runs * source) / spec.moves_per_cycle)
+        return Cost(target.issue.vector_cycles, moves + self.runs * spec.run_cycles + spec.call_cycles)
+
+    def execute(self) -> None:
+        """Multiply and add term by term, in order; products of 16-bit operands are exact."""
+        source, factors = (view.array() for view in self.reads[:2])
+        out = self.writes[0].array()
+        with np.errstate(over="ignore", invalid="ignore"):
+            for target, origin, row in self.terms:
+                place = out[target]
+                term = source[origin].astype(out.dtype) * factors[row].astype(out.dtype)
+                np.add(place, term, out=place)

@@ -5,6 +5,8 @@ One call gives the gradients, computed by the very tiles that were timed, and a 
     run = tilesim.conv_backward(dy, w, padding=1, grads=("dx",), target="mt7004", cores=4)
     run.dx, run.cycles, run.trace
 
+The vendors' own calls, such as those of `kernels.ft`, run on a `tilesim.Device`.
+
 Every error that a wrong argument causes is a `TilesimError`.
 """
 
@@ -14,6 +16,9 @@ from kernels.conv_backward import conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
 from kernels.shape.shapes import ConvShape
+from reports.comparison import Comparison, compare
+from simulator.device.arrays import DeviceArray
+from simulator.device.device import Device
 from simulator.errors import (
     BoundsError,
     CapacityError,
@@ -31,8 +36,11 @@ from tilesim.reporting import report
 __all__ = [
     "BoundsError",
     "CapacityError",
+    "Comparison",
     "ConvShape",
     "DeadlockError",
+    "Device",
+    "DeviceArray",
     "MachineError",
     "OperandError",
     "ProgramError",
@@ -44,6 +52,7 @@ __all__ = [
     "TilingError",
     "Trace",
     "available_targets",
+    "compare",
     "conv_backward",
     "gemm",
     "load_target",

@@ -18,6 +18,7 @@ from kernels.davinci.image import ConvImage, ImageTensors
 from kernels.davinci.image_rules import Setting, plan_image
 from kernels.davinci.operands import Operands, sums
 from kernels.davinci.sums import WeightGrid
+from kernels.davinci.terms import Absent
 from kernels.davinci.tiling import BiasTiling, ImageTiling, Tiling, WeightTiling, checked
 from kernels.davinci.vectors import CastAll, MemSet
 from kernels.davinci.weight_rules import plan_weights
@@ -42,6 +43,8 @@ class Backward:
     operands: Operands
     rate: str
     conversions: Conversions | None = None
+    absent: Absent = "skipped"
+    unrounded: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -54,6 +57,8 @@ class Backward:
         *,
         rate: str | None = None,
         include_layout: bool = False,
+        absent: Absent = "skipped",
+        unrounded: frozenset[str] = frozenset(),
     ) -> Backward:
         """Choose tilings and addresses, before a number is made.
 
@@ -66,6 +71,8 @@ class Backward:
             rate: what the cube computes in, where it is not the stored type ("hf32").
             include_layout: launch the conversions between plain tensors and the device's layouts too, on chips whose
                 kernels do not take plain tensors.
+            absent: products of the padding are "skipped", or made with "zeros" as on the chip: 0 x NaN is NaN.
+            unrounded: which of dw and db stay in fp32, as they are summed.
 
         Raises:
             TilingError: a field is not usable, or nothing fits with it.
@@ -74,6 +81,7 @@ class Backward:
         fields = split_tiling(given, grads)
         operands = Operands(shape, operand, machine)
         made = cls(shape, operand, machine, grads, {}, operands, rate or operand.name)
+        made.absent, made.unrounded = absent, unrounded
         if "dx" in grads:
             made.tilings["dx"] = plan_image(made.setting, made.way, fields["dx"])
             for name in ("dy", "dx"):
@@ -83,14 +91,14 @@ class Backward:
             made.tilings["dw"] = plan_weights(made.setting, fields["dw"])
             for name in ("dy", "x"):
                 operands.image(name)
-            operands.weights("dw")
             operands.weights(made._sums("dw"), sums())
+            operands.weights("dw")
         if "db" in grads:
             k = max(1, ELEMENTS // operands.sides.c0)
             made.tilings["db"] = checked(BiasTiling, {"k": k, **fields["db"]}, PREFIXES["db"])
             operands.image("dy")
-            operands.bias("db")
             operands.bias(made._sums("db"), sums())
+            operands.bias("db")
         if include_layout and made.setting.converts:
             names = tuple(n for n in ("dy", "x", "w", "dx", "dw") if n in operands.held)
             made.conversions = Conversions(operands, names)
@@ -109,7 +117,7 @@ class Backward:
 
     def _sums(self, grad: str) -> str:
         """The tensor that a gradient is summed in: itself where its type is fp32."""
-        return grad if self.operand is sums() else f"{grad}_sums"
+        return grad if self.operand is sums() or grad in self.unrounded else f"{grad}_sums"
 
     @property
     def host_bytes(self) -> int:
@@ -164,7 +172,9 @@ class Backward:
             return
         grid = Grid(self.operands.sides, self.way, tiling)
         tensors = ImageTensors(held["dy"], held["w"], held["dx"])
-        self.machine.launch(ConvImage("conv_dx", grid, tensors, self.operand, self.rate, target))
+        kernel = ConvImage("conv_dx", grid, tensors, self.operand, self.rate, target)
+        kernel.absent = self.absent
+        self.machine.launch(kernel).useful_macs = self.shape.useful_macs
 
     def _run_dw(self) -> None:
         held, tiling, target = self.operands.held, self.tilings["dw"], self.machine.target
@@ -174,7 +184,9 @@ class Backward:
             grid = WeightGrid(self.operands.sides, tiling)
             small, large = ("x", "dy") if self.shape.transposed else ("dy", "x")
             tensors = WeightTensors(held[small], held[large], held[self._sums("dw")])
-            self.machine.launch(ConvWeights(grid, tensors, self.operand, self.rate, target))
+            kernel = ConvWeights(grid, tensors, self.operand, self.rate, target)
+            kernel.absent = self.absent
+            self.machine.launch(kernel).useful_macs = self.shape.useful_macs
         self._round("dw")
 
     def _run_db(self) -> None:

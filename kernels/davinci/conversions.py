@@ -27,7 +27,7 @@ class Conversions:
         self.plain: dict[str, Buffer] = {}
         for name in names:
             shape = self._shape(name)
-            self.plain[name] = operands.machine.tensor(f"{name}_plain", shape, operands.operand)
+            self.plain[name] = operands.machine.tensor(f"{name}_plain", shape, operands.held[name].dtype)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         s = self.operands.shape

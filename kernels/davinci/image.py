@@ -18,6 +18,7 @@ from kernels.davinci.grid import Grid, Task
 from kernels.davinci.image_program import ImageProgram
 from kernels.davinci.sides import FRACTAL
 from kernels.davinci.space import Rings
+from kernels.davinci.terms import Absent
 from kernels.davinci.tiles import ceil_to, most_box
 from simulator.instructions import Instruction
 from simulator.kernel import Core, Space
@@ -40,6 +41,7 @@ class ConvImage:
 
     kind = "conv"
     axes: tuple[str, ...] = ("n", "g", "d", "p", "c", "k")
+    absent: Absent = "skipped"
 
     def __init__(
         self, name: str, grid: Grid, tensors: ImageTensors, operand: DType, rate: str, target: Target

@@ -203,6 +203,7 @@ class ImageProgram:
             rate=self.kernel.rate,
             accumulate=not begins,
             coords=self._coords(task, chunk),
+            absent=self.kernel.absent,
         )
 
     def _terms(self, task: Task, chunk: Chunk, first: int, steps: int) -> tuple[Mask, Mask]:

@@ -8,6 +8,7 @@ made under the masks below.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from simulator.memory.memories import View
 from simulator.values.numerics import Array
 
 Mask = NDArray[np.bool_]
+
+Absent = Literal["skipped", "zeros"]
+"""What is made of terms that are not there: nothing, or products with zeros, as the chip makes them."""
 
 Terms = Callable[[], tuple[Mask, Mask]]
 """Which elements of a [m, k] and of b [k, n] there are; asked for only where an operand is not finite."""
@@ -38,14 +42,15 @@ class Multiply(Mmad):
         rate: str,
         accumulate: bool,
         coords: Coords,
+        absent: Absent = "skipped",
     ) -> None:
-        """Multiply on the cube table `rate`, summed over the terms that both operands have."""
+        """Multiply on the cube table `rate`, summed over the terms that both operands have, or over all."""
         super().__init__(out, a, b, rate=rate, accumulate=accumulate, coords=coords)
-        self.terms = terms
+        self.terms = terms if absent == "skipped" else None
 
     def execute(self) -> None:
-        """The plain product where all is finite."""
-        if all(bool(np.isfinite(view.array()).all()) for view in self.reads[:2]):
+        """The plain product where all is finite, or zeros are terms too."""
+        if self.terms is None or all(bool(np.isfinite(view.array()).all()) for view in self.reads[:2]):
             super().execute()
             return
         has_a, has_b = self.terms()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from kernels.davinci.space import Rings
 from kernels.davinci.sums import Sum, WeightGrid
+from kernels.davinci.terms import Absent
 from kernels.davinci.tiles import most_box
 from kernels.davinci.weights_program import WeightsProgram
 from simulator.instructions import Instruction
@@ -40,6 +41,7 @@ class ConvWeights:
     name = "conv_dw"
     kind = "conv"
     axes: tuple[str, ...] = ("g", "kd", "m", "c", "n", "d", "p", "chunk")
+    absent: Absent = "skipped"
 
     def __init__(
         self, grid: WeightGrid, tensors: WeightTensors, operand: DType, rate: str, target: Target

@@ -147,6 +147,7 @@ class WeightsProgram:
             rate=self.kernel.rate,
             accumulate=not begins,
             coords=self._coords(each, piece),
+            absent=self.kernel.absent,
         )
 
     def _terms(self, tile: Tile, piece: Piece, part: Positions) -> tuple[Mask, Mask]:

@@ -311,6 +311,15 @@ class Memory:
         """Bytes above the highest buffer."""
         return self.spec.size_bytes - self.used_bytes
 
+    def gaps(self) -> list[tuple[int, int]]:
+        """The free ranges (start, end) with aligned starts, in order of their addresses."""
+        align, start, found = self.spec.align_bytes, self.base, []
+        for first, last, _ in [*sorted(self._taken), (self.base + self.spec.size_bytes, 0, "")]:
+            if first > start:
+                found.append((start, first))
+            start = max(start, self.base + -(-(last - self.base) // align) * align)
+        return found
+
     def allocate(
         self,
         name: str,
@@ -321,7 +330,7 @@ class Memory:
         remedy: str = "",
         keep: bool = False,
     ) -> Buffer:
-        """A buffer at the next aligned address, or at `address`; `release_all` leaves it where it is to be kept.
+        """A buffer above the others, else in a gap, or at `address`; `release_all` leaves it where it is to be kept.
 
         Raises:
             CapacityError: it does not fit; `remedy` says which field of the tiling to lower.
@@ -329,25 +338,33 @@ class Memory:
         """
         wanted = prod(shape) * dtype.size_bytes
         if address is None:
-            align = self.spec.align_bytes
-            address = self.base + -(-self.used_bytes // align) * align
-            if address + wanted > self.base + self.spec.size_bytes:
-                free = self.base + self.spec.size_bytes - address
-                raise CapacityError(
-                    f"buffer {name} does not fit",
-                    memory=self.name,
-                    wanted_bytes=wanted,
-                    free_bytes=max(0, free),
-                    remedy=remedy,
-                )
+            address = self._free_place(name, wanted, remedy)
         else:
-            self._check_place(name, address, wanted)
+            self.check_place(name, address, wanted)
         self._taken.append((address, address + wanted, name))
         if keep:
             self._kept.append(self._taken[-1])
         return Buffer(self.name, name, address, shape, dtype, self.shared)
 
-    def _check_place(self, name: str, address: int, wanted: int) -> None:
+    def _free_place(self, name: str, wanted: int, remedy: str) -> int:
+        """An aligned address with so many free bytes behind it: above the highest buffer, else in the first gap."""
+        address = self.base + -(-self.used_bytes // self.spec.align_bytes) * self.spec.align_bytes
+        free = self.base + self.spec.size_bytes - address
+        if wanted <= free:
+            return address
+        found = next((start for start, end in self.gaps() if end - start >= wanted), None)
+        if found is None:
+            raise CapacityError(
+                f"buffer {name} does not fit",
+                memory=self.name,
+                wanted_bytes=wanted,
+                free_bytes=max(0, free),
+                remedy=remedy,
+            )
+        return found
+
+    def check_place(self, name: str, address: int, wanted: int) -> None:
+        """Raise a BoundsError where a range lies outside the memory or in another buffer."""
         end = self.base + self.spec.size_bytes
         if address < self.base or address + wanted > end:
             raise BoundsError(
@@ -364,6 +381,11 @@ class Memory:
                     got=f"{address:#x} + {wanted} bytes",
                     limit=f"{other} lies at {first:#x} to {last:#x}",
                 )
+
+    def release(self, address: int) -> None:
+        """Forget the buffer at an address, kept or not."""
+        self._taken = [t for t in self._taken if t[0] != address]
+        self._kept = [t for t in self._kept if t[0] != address]
 
     def release_all(self) -> None:
         """Forget every buffer that is not kept: the next launch finds its place empty."""

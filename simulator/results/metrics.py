@@ -84,7 +84,7 @@ def measure(trace: Trace, target: Target, cores: int, cycles: int, launches: Seq
         traffic_bytes={**traffic(trace), **cache_traffic(trace, target)},
         stalls=shares,
         stall_table=table,
-        bound=bound(main, used, shares),
+        bound=bound(main, used, shares, {} if table is None else table.awaited),
         balance=None if table is None else balance(table),
     )
 
@@ -236,13 +236,21 @@ def balance(table: StallTable) -> Balance:
     )
 
 
-def bound(main: str | None, utilisation: Mapping[str, float], stalls: Mapping[str, float]) -> str:
-    """One sentence on what bounds a run: who is busiest, and what the main engine waits for most."""
+def bound(
+    main: str | None,
+    utilisation: Mapping[str, float],
+    stalls: Mapping[str, float],
+    awaited: Mapping[str, str] | None = None,
+) -> str:
+    """One sentence on what bounds a run: who is busiest, and what the main engine waits for most.
+
+    `awaited`: the instruction that is meant by a wait for a lane, by the reason in `stalls`.
+    """
     if main is None:
         return "nothing ran on any engine"
     others = {kind: share for kind, share in utilisation.items() if kind not in (SCALAR, main)}
     busiest = max(others, key=others.__getitem__, default=main)
-    waits = _most_waited(stalls)
+    waits = _most_waited(stalls, awaited or {})
     if others.get(busiest, 0.0) <= utilisation[main]:
         return f"{main} is busy {percent(utilisation[main])} of the time" + (f"; {waits}" if waits else "")
     opening = f"{busiest} is busy {percent(others[busiest])} of the time"
@@ -250,14 +258,16 @@ def bound(main: str | None, utilisation: Mapping[str, float], stalls: Mapping[st
     return f"{opening}; {main} is busy {percent(utilisation[main])}" + (f" and {verb}" if waits else "")
 
 
-def _most_waited(stalls: Mapping[str, float]) -> str:
+def _most_waited(stalls: Mapping[str, float], awaited: Mapping[str, str]) -> str:
     """A clause on the greatest loss, empty when there is none."""
     if not stalls:
         return ""
     reason = max(stalls, key=stalls.__getitem__)
     share = percent(stalls[reason])
     if reason.startswith("waits for "):
-        return f"it waits most for {reason.removeprefix('waits for ')} ({share})"
+        lane = reason.removeprefix("waits for ")
+        what = f"{awaited[reason]} on {lane}" if reason in awaited else lane
+        return f"it waits most for {what} ({share})"
     return f"it {_CLAUSES[reason]} ({share})"
 
 

@@ -34,6 +34,7 @@ class LaunchRecord:
         kind: the key of the target's launch costs.
         start, end: cycles on the run's clock; the launch's own cost is inside.
         cores: groups it was launched on.
+        useful_macs: multiply-adds of the formula that it does; 0 where it only moves or adds.
     """
 
     name: str
@@ -41,6 +42,7 @@ class LaunchRecord:
     start: int
     end: int
     cores: int
+    useful_macs: int = 0
 
     @property
     def cycles(self) -> int:

@@ -1,7 +1,7 @@
 """Where the time of one engine goes when it computes nothing."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +40,7 @@ class StallTable:
         cycles: time of one core's lanes, what a row of `busy` and `lost` adds up to.
         busy: cycles, one a core.
         lost: cycles, [core, reason].
+        awaited: by the reasons that are a lane's results, the name of the instruction that was waited for longest.
     """
 
     engine: str
@@ -48,6 +49,7 @@ class StallTable:
     cycles: int
     busy: Ints
     lost: Ints
+    awaited: Mapping[str, str] = field(default_factory=dict)
 
     def shares(self) -> dict[str, float]:
         """The share of all cores' time that is lost to each reason."""
@@ -96,7 +98,26 @@ def stall_table(
     no_work = np.maximum(ran - busy - waited.sum(axis=1), 0)
     launch = np.full(len(cores), lanes_per_core * cycles - ran)
     lost = np.column_stack([waited, launch, no_work])
-    return _sorted_table(engine, cores, [*labels, LAUNCH, NO_WORK], lanes_per_core * cycles, busy, lost)
+    table = _sorted_table(engine, cores, [*labels, LAUNCH, NO_WORK], lanes_per_core * cycles, busy, lost)
+    return replace(table, awaited=_awaited(trace, rows, gap))
+
+
+def _awaited(trace: Trace, rows: NDArray[Any], gap: Ints) -> dict[str, str]:
+    """For each lane whose results were waited for, the name that the longest waits, in sum, were for."""
+    known = (trace["waited_row"][rows] >= 0) & _by_dependency(trace, rows)
+    waited = trace["waited_row"][rows][known]
+    names = len(trace.names)
+    cell = trace["engine"][waited].astype(np.int64) * names + trace["name"][waited]
+    total = _sums(cell, gap[known], len(trace.engines) * names).reshape(len(trace.engines), names)
+    return {
+        f"waits for {lane}": trace.names[int(own.argmax())]
+        for lane, own in zip(trace.engines, total, strict=True)
+        if own.any()
+    }
+
+
+def _by_dependency(trace: Trace, rows: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(trace["waited_reason"][rows] == trace.reasons.index("dependency"))
 
 
 # What a gap is called when it is not a result of a lane that was waited for.
@@ -140,7 +161,7 @@ def _labels(trace: Trace, rows: NDArray[Any]) -> Ints:
     named = [_CALLED.get(reason, reason) for reason in trace.reasons]
     index = np.array([len(trace.engines) + _PLAIN.index(name) for name in named], dtype=np.int64)
     reason, waited = trace["waited_reason"][rows], trace["waited_row"][rows]
-    known = (waited >= 0) & (reason == trace.reasons.index("dependency"))
+    known = (waited >= 0) & _by_dependency(trace, rows)
     # Row 0 stands in where no row was waited for; `known` leaves it out again.
     return np.asarray(np.where(known, trace["engine"][np.maximum(waited, 0)], index[reason]), dtype=np.int64)
 

@@ -114,14 +114,17 @@ def test_report_passes_the_window_and_ends_with_the_page(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files are listed, the page last."""
-    asked: list[tuple[Path, int | None, int | None]] = []
+    asked: list[tuple[Path, int | None, int | None, bool | None]] = []
 
-    def stand_in(directory: Path, start: int | None = None, end: int | None = None) -> list[Path]:
-        asked.append((directory, start, end))
+    def stand_in(
+        directory: Path, start: int | None = None, end: int | None = None, perfetto: bool | None = None
+    ) -> list[Path]:
+        asked.append((directory, start, end, perfetto))
         return [directory / "report.md", directory / "timeline.png"]
 
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(tilesim, "report", stand_in)
     result = cli("report", str(tmp_path), "--from", "100", "--to", "200")
-    assert asked == [(tmp_path, 100, 200)]
+    cli("report", str(tmp_path), "--no-perfetto")
+    assert asked == [(tmp_path, 100, 200, None), (tmp_path, None, None, False)]
     assert result.stdout.splitlines() == [str(tmp_path / "timeline.png"), str(tmp_path / "report.md")]

@@ -46,6 +46,15 @@ def test_own_rows_are_scored(cli: Cli, tmp_path: Path) -> None:
     assert 0 < row["predicted"] < row["roofline"]
 
 
+def test_out_keeps_the_picture(cli: Cli, tmp_path: Path) -> None:
+    """The rows are drawn into the directory, which is made."""
+    path = file_of(tmp_path, SMALL)
+    assert cli("validate", "--measured", str(path), "--out", str(tmp_path / "new")).exit_code == 0
+    assert (tmp_path / "new" / "validation.png").read_bytes()[:4] == b"\x89PNG"
+    assert "no row to draw" in cli.refuse("validate", "--kind", "nothing", "--out", str(tmp_path / "other"))
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "part"),
     [

@@ -29,6 +29,17 @@ def test_every_class_is_within_five_percent(cli: Cli) -> None:
     assert sum(each["rows"] for each in shown["classes"]) == len(shown["rows"])
 
 
+def test_out_keeps_the_picture(cli: Cli, tmp_path: Path) -> None:
+    """A row that is scored is drawn."""
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEAD}\nx3,ascend910b1,VEC VADD_FP16_FP16_FP16,repeat=8,,,1850,16,\n", encoding="utf-8")
+    assert (
+        cli("validate", "--suite", "instructions", "--measured", str(path), "--out", str(tmp_path)).exit_code
+        == 0
+    )
+    assert (tmp_path / "validation.png").read_bytes()[:4] == b"\x89PNG"
+
+
 def test_the_table_shows_classes_and_the_rows_left_out(cli: Cli, tmp_path: Path) -> None:
     """A row without cycles, one of a path that the chip lacks, and one that is scored."""
     path = tmp_path / "mine.csv"

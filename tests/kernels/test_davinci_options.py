@@ -75,12 +75,10 @@ def test_forward(shape: ConvShape, weights: str, l1: int) -> None:
     np.testing.assert_array_equal(forward.take()["y"], wanted)
 
 
-@pytest.mark.parametrize("cores", [1, 7, [3, 5]])
-def test_any_cores_give_the_reference(cores: Any) -> None:
+@pytest.mark.parametrize(("cores", "count"), [(1, 1), (7, 7), ([3, 5], 2)])
+def test_any_cores_give_the_reference(cores: int | list[int], count: int) -> None:
     """Any number of cores, and any of them."""
-    assert check_integers(PLAIN, "ascend910b1", "fp16", cores=cores).cores == np.size(
-        np.arange(cores) if np.isscalar(cores) else cores
-    )
+    assert check_integers(PLAIN, "ascend910b1", "fp16", cores=cores).cores == count
 
 
 @pytest.mark.parametrize("chip", ["ascend910b1", "ascend910a"])

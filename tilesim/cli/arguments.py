@@ -15,7 +15,10 @@ from simulator.results.run import FORMAT
 from tilesim.cli.errors import ArgumentError
 
 RUN_FILES = frozenset(
-    {"run.json", "trace.parquet", "report.md", "timeline.png", "utilisation.png", "traffic.png"}
+    {
+        *("run.json", "trace.parquet", "report.md", "trace.pftrace"),
+        *("timeline.png", "utilisation.png", "traffic.png", "roofline.png"),
+    }
 )
 """The files of a saved run and its report; a directory with any other is not overwritten."""
 

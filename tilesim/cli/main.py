@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 import tilesim
+from tilesim.cli.compare import compare
+from tilesim.cli.diff import diff
 from tilesim.cli.errors import exit_status
 from tilesim.cli.operators import operators
 from tilesim.cli.report import report
@@ -57,6 +59,8 @@ app.command()(run)
 app.command()(targets)
 app.command()(operators)
 app.command()(report)
+app.command()(compare)
+app.command()(diff)
 app.command()(validate)
 
 

@@ -35,7 +35,17 @@ def progress(text: str) -> Iterator[None]:
 
 def print_json(record: Mapping[str, Any]) -> None:
     """Print one JSON object of plain, finite values."""
-    sys.stdout.write(json.dumps(record, indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(json_text(record))
+
+
+def json_text(record: Mapping[str, Any]) -> str:
+    """Return one JSON object of plain, finite values as text."""
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+def write_lines(text: str) -> None:
+    """Write lines as they are, however wide."""
+    sys.stdout.write(text + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

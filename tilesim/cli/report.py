@@ -16,6 +16,14 @@ def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that `run --out` wrote.")],
     start: Annotated[int | None, typer.Option("--from", min=0, help="First cycle of the timeline.")] = None,
     end: Annotated[int | None, typer.Option("--to", min=0, help="Cycle at which the timeline stops.")] = None,
+    perfetto: Annotated[
+        bool | None,
+        typer.Option(
+            "--perfetto/--no-perfetto",
+            help="Write trace.pftrace for ui.perfetto.dev; default: unless it is very long.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write the report of a saved run into its directory; the last line is the path of its page."""
     if not (directory / "run.json").is_file():
@@ -25,7 +33,7 @@ def report(
     if start is not None and end is not None and start >= end:
         raise ArgumentError(what="no cycles between", where="--from and --to", got=f"{start} and {end}")
     with progress("report"):
-        files = tilesim.report(directory, start=start, end=end)
+        files = tilesim.report(directory, start=start, end=end, perfetto=perfetto)
     for file in files:
         if file != page_of(files):
             typer.echo(file)

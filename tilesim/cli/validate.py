@@ -14,6 +14,7 @@ from tilesim.cli.validate_ascend import print_ascend
 from tilesim.validation.ascend_rows import PUBLISHED as ASCEND
 from tilesim.validation.instruction_rows import INSTRUCTIONS, read_instruction_rows
 from tilesim.validation.instruction_scores import ClassSummary, class_summaries, score_instructions
+from tilesim.validation.picture import PICTURE, keep_scatter
 from tilesim.validation.rows import PUBLISHED, read_rows
 from tilesim.validation.scores import Score, Summary, score_rows, summaries
 
@@ -57,11 +58,12 @@ def validate(
             help="Only rows of this kind: microkernel, gemm, gemm-skinny, gemm-irregular; or forward, dx, dw.",
         ),
     ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help=f"Directory for {PICTURE}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run the simulator on published measurements and print the errors (some minutes for all products)."""
     if suite == "instructions":
-        _instructions(measured or INSTRUCTIONS, target, kind, as_json)
+        _instructions(measured or INSTRUCTIONS, target, kind, out, as_json)
         return
     if suite in ("conv", "gemm"):
         print_ascend(measured or ASCEND[suite], kind, as_json)
@@ -71,6 +73,9 @@ def validate(
     with progress(f"running {len(rows)} rows"):
         scores = score_rows(rows, load_target(target))
     groups = summaries(scores)
+    if out is not None:
+        points = [(score.group, score.measured, score.error) for score in scores]
+        keep_scatter(out, points, f"Matrix products on {target}", "GFLOPS a core")
     if as_json:
         print_json({"target": target, **record(scores, groups)})
     else:
@@ -78,7 +83,9 @@ def validate(
         print_table("Absolute errors", GROUP_HEADS, [_group(summary) for summary in groups])
 
 
-def _instructions(measured: Path, target: str | None, kind: str | None, as_json: bool) -> None:
+def _instructions(
+    measured: Path, target: str | None, kind: str | None, out: Path | None, as_json: bool
+) -> None:
     """Print what the instructions of each class are off by, and the rows without a prediction."""
     if kind is not None:
         raise TilesimError("instructions have no kinds", got=f"--kind {kind}", remedy="leave --kind out")
@@ -86,6 +93,9 @@ def _instructions(measured: Path, target: str | None, kind: str | None, as_json:
     targets = {row.target: load_target(target or row.target) for row in rows}
     scores, left_out = score_instructions(rows, targets)
     classes = class_summaries(scores)
+    if out is not None:
+        points = [(f"{score.chip}, {score.family}", score.measured, score.error) for score in scores]
+        keep_scatter(out, points, "Instructions of Ascend cores", "cycles")
     if as_json:
         print_json(
             {

@@ -77,7 +77,8 @@ def run_dw(
     """Launch what dw needs: the products, the reduction over cores, and the order of the weights where it differs."""
     g = Geometry.of(shape)
     dy.constant = operands.x.constant = True
-    machine.launch(ConvDw(g, tiling, DwTensors(dy, operands.x, operands.sums), operand))
+    launch = machine.launch(ConvDw(g, tiling, DwTensors(dy, operands.x, operands.sums), operand))
+    launch.useful_macs = shape.useful_macs
     if operands.sums is not operands.tap_major:
         machine.launch(Reduce("reduce_dw", operands.sums, operands.tap_major))
     if operands.dw is not operands.tap_major:

@@ -80,7 +80,8 @@ def run_dx(
         machine.launch(Reorder(g, operands.w, tap_major))
         tap_major.constant = True
     tensors = DxTensors(operands.dy, tap_major, operands.dx, operands.workspace)
-    machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores)))
+    launch = machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores)))
+    launch.useful_macs = shape.useful_macs
 
 
 def put_operands(shape: ConvShape, operands: DxOperands, dy: Array, w: Array) -> None:

@@ -193,7 +193,7 @@ def _panel_sizes(
     if share is None:
         yield PanelSize(1, 1, 1, 1, 1, 1)
         return
-    groups = probe.groups if "groups" in given else _group_count(g.cig, share.groups[1])
+    groups = probe.groups if "groups" in given else group_count(g.cig, share.groups[1])
     wide = (
         [g.cig]
         if groups > 1 or probe.column == "rows"
@@ -214,7 +214,7 @@ def _panel_sizes(
             break
 
 
-def _group_count(cig: int, groups: int) -> int:
+def group_count(cig: int, groups: int) -> int:
     """Groups of a panel: one where a group fills the vector unit, else as many as make 128 channels."""
     return 1 if cig >= SMALL_GROUP else min(groups, max(1, 2 * SMALL_GROUP // cig))
 

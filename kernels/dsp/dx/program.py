@@ -41,6 +41,10 @@ class DxProgram:
         self.mine = kernel.work(core.rank, core.count)
         self.panels_ahead = min(self.tiling.ahead, self.tiling.dy_buffers - 1)
         self.resident = kernel.resident(self.mine)
+        # Sums that arrive in their own type, in a buffer that no panel before needs any more.
+        self.loads_dx_early = (
+            kernel.accumulate and "dx_out" not in core.rings and self.tiling.dx_buffers > self.panels_ahead
+        )
         self.columns = Columns(kernel.sum_type, kernel.rate, kernel.tiling, kernel.tensors.workspace)
 
     def instructions(self) -> Iterator[Instruction]:
@@ -92,6 +96,19 @@ class DxProgram:
             yield from load_box(held, kernel.tensors.w, start, size, channel=LOAD_WEIGHTS, name="load_w")
 
     def _load_panel(self, step: Step) -> Iterator[Instruction]:
+        """What a panel adds to, where it can be loaded early, and the dy that it reads."""
+        if self.loads_dx_early:
+            yield from self._load_dx(step)
+        yield from self._load_dy(step)
+
+    def _load_dx(self, step: Step) -> Iterable[Instruction]:
+        """What dx holds, as the panel's sums or, in another type, where these leave from."""
+        panel, coords = step.tile.panel, step.tile.origin + NO_PRODUCT
+        held = self.core.rings["dx_out" if "dx_out" in self.core.rings else "dx"][step.ordinal]
+        dx, box = self.kernel.tensors.dx, self._dx_box(panel)
+        return load_box(held, dx, *box, channel=LOAD_PANEL, coords=coords, name="load_dx")
+
+    def _load_dy(self, step: Step) -> Iterator[Instruction]:
         """The dy that a panel reads, into GSM: whole, or this core's part of it."""
         work: Work = step.tile
         panel, frame = work.panel, work.plan.frame
@@ -138,12 +155,10 @@ class DxProgram:
         if not kernel.accumulate:
             yield Fill(total, coords=coords)
             return
-        staged = "dx_out" in self.core.rings
-        held = self.core.rings["dx_out"][step.ordinal] if staged else total.buffer
-        yield from load_box(
-            held, kernel.tensors.dx, *self._dx_box(panel), channel=LOAD_PANEL, coords=coords, name="load_dx"
-        )
-        if staged:
+        if not self.loads_dx_early:
+            yield from self._load_dx(step)
+        if "dx_out" in self.core.rings:
+            held = self.core.rings["dx_out"][step.ordinal]
             yield Cast(total, held.dense(total.shape), coords=coords)
 
     def _dx(self, panel: Panel, ordinal: int) -> View:

@@ -5,9 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
+from typing import Protocol
 
 from kernels.dsp.dx.geometry import Geometry, Panel, pieces
-from kernels.dsp.dx.tiling import DxTiling
+
+
+class PanelSizes(Protocol):
+    """What of a tiling says which panels there are: how dx is divided among the cores, and the sizes of a panel."""
+
+    @property
+    def split(self) -> str:
+        """What the cores divide."""
+
+    @property
+    def images(self) -> int:
+        """Images of a panel."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of a panel."""
+
+    @property
+    def cols(self) -> int:
+        """Columns of a panel."""
+
+    @property
+    def groups(self) -> int:
+        """Groups of a panel."""
+
+    @property
+    def channels(self) -> int:
+        """Channels of a panel's only group."""
+
 
 GRANULE = 16
 """Channels that a core's share is a multiple of: one step of the micro-kernel's width."""
@@ -67,7 +96,7 @@ def _row_shares(geometry: Geometry, whole: Share, rank: int, count: int) -> list
     return found
 
 
-def panels(geometry: Geometry, tiling: DxTiling, rank: int, count: int) -> list[Panel]:
+def panels(geometry: Geometry, tiling: PanelSizes, rank: int, count: int) -> list[Panel]:
     """The panels of core `rank`, in the order in which they are computed: channels outermost, rows innermost."""
     found = []
     for share in shares(geometry, tiling.split, rank, count):

@@ -51,7 +51,7 @@ def synthetic_run(cores: int, tiles: int, seed: int = 0, idle: int = 0) -> Run:
         rows.extend([*own, _barrier(own, end)])
     launches = [
         LaunchRecord("zero dx", "default", 0, first_end, cores),
-        LaunchRecord("conv dx", "default", first_end, end + 60, cores),
+        LaunchRecord("conv dx", "default", first_end, end + 60, cores, tiles * (cores - idle) * 130_000),
     ]
     return _run(target, _trace(rows), launches, cores, tiles * (cores - idle))
 

@@ -16,9 +16,10 @@ from tests.unit.simulator.made import made_run, made_trace
 
 
 def test_report_writes_its_files(tmp_path: Path) -> None:
-    """Three pictures and the page lie beside the run, and nothing else."""
+    """The pictures and the page lie beside the run, and nothing else."""
     made_run().save(tmp_path)
-    names = ["timeline.png", "utilisation.png", "traffic.png", "report.md"]
+    pictures = ["timeline.png", "utilisation.png", "traffic.png", "roofline.png"]
+    names = [*pictures, "trace.pftrace", "report.md"]
     assert report(tmp_path) == [tmp_path / name for name in names]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "run.json", "trace.parquet"])
 
@@ -31,8 +32,12 @@ def test_report_of_a_stretch_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "report.md").exists()
     report(tmp_path, 40, 80)
     text = (tmp_path / "report.md").read_text()
-    assert text.count("f cycles 40 to 80") == 3
-    assert "| 0 | 0 % | 75 % | 0 % | 75 % |" in text
+    assert text.count("Of cycles 40 to 80.") == 4
+    assert text.count("Of the whole run.") == 5
+    assert "of cycles 40 to 80, opens in" in text
+    # DMA1's 240 bytes flow at 4 parts to cycle 40 and at 8 to 70, of 352: 80 cycles later there is no store yet
+    assert f"| ddr | {round(240 * 240 / 352)} | 0 |" in text
+    assert "| core0 | 0 % | 75 % | 0 % | 75 % |" in text
 
 
 def test_failed_report_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,12 +59,13 @@ def test_page_of_a_run(tmp_path: Path) -> None:
     """The page begins with cycles and bound, embeds the pictures and has every table."""
     made_run().save(tmp_path)
     text = page(load(tmp_path))
+    assert "whole run." not in text
     assert text.startswith(
         "# conv_backward on small: 100 cycles\n\nDMA is busy 24 % of the time; VPU is busy 20 %"
     )
-    for picture in ("timeline", "utilisation", "traffic"):
+    for picture in ("timeline", "utilisation", "traffic", "roofline"):
         assert f"({picture}.png)" in text
-    for heading in ("Figures", "Cores", "Launches", "Instructions", "Numbers of the target"):
+    for heading in ("Figures", "Cores", "Roofline", "Launches", "Instructions", "Numbers of the target"):
         assert f"\n## {heading}\n\n" in text
 
 
@@ -92,8 +98,8 @@ def test_tables_by_hand(tmp_path: Path) -> None:
     ]
     assert tables.stalls_table(saved).splitlines()[2:4] == ["| busy | 20 % |", "| no work | 50 % |"]
     assert tables.cores_table(usage(saved)).splitlines()[2:] == [
-        "| 0 | 1 % | 40 % | 36 % | 58 % |",
-        "| 1 | 0 % | 0 % | 0 % | 0 % |",
+        "| core0 | 1 % | 40 % | 36 % | 58 % |",
+        "| core1 | 0 % | 0 % | 0 % | 0 % |",
     ]
     assert tables.launches_table(saved).splitlines()[2:] == ["| conv dx | default | 2 | 0 | 100 | 0.10 us |"]
 

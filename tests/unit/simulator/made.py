@@ -129,7 +129,7 @@ def made_run(trace: Trace | None = None, cores: int = 2, cycles: int = 100, **ch
         "cores": cores,
         "dtype": "fp32",
         "cycles": cycles,
-        "launches": [LaunchRecord("conv dx", "default", 0, cycles, cores)],
+        "launches": [LaunchRecord("conv dx", "default", 0, cycles, cores, useful_macs=1800)],
         "tiling": {"rows": 4, "order": ("n", "h"), "column": "blocks"},
         "trace": made_trace(TWO_TILES) if trace is None else trace,
         "outputs": {"dx": np.zeros((1, 2))},

@@ -148,6 +148,24 @@ def test_launch_ends_when_the_first_instruction_is_issued() -> None:
     assert dict(zip(table.reasons, table.lost[0].tolist(), strict=True)) == {"launch": 5, "flag": 4}
 
 
+def test_the_longest_wait_for_a_lane_has_the_name_of_what_it_was_for() -> None:
+    """Of a lane that loads and stores, the name is that of the instruction whose waits are longest in sum."""
+    rows = [
+        (0, 0, "DMA0", "load", 0, 0, 30, 8, "ddr", "am", -1, "none"),
+        (0, 0, "VPU", "product", 0, 30, 40, 0, "", "", 0, "dependency"),
+        (0, 0, "DMA0", "store", 0, 40, 60, 8, "am", "ddr", 1, "dependency"),
+        (0, 0, "VPU", "product", 0, 60, 70, 0, "", "", 2, "dependency"),
+        (0, 0, "DMA0", "store", 0, 70, 90, 8, "am", "ddr", 3, "dependency"),
+        (0, 0, "VPU", "product", 0, 90, 95, 0, "", "", 4, "dependency"),
+        (0, 0, "VPU", "product", 95, 99, 100, 0, "", "", 4, "engine"),
+    ]
+    table = stalls(made_trace(rows), TARGET, cores=1, cycles=100)
+    assert table is not None
+    assert table.awaited == {
+        "waits for DMA0": "store"
+    }  # 20 + 20 cycles, the load 30; the last wait is no result
+
+
 def test_unrecorded_launch_is_refused() -> None:
     """A row of launch 2 with one record is an error and no silent zero."""
     with pytest.raises(TilesimError, match="launch that is not recorded: got 2, limit 0"):
@@ -167,6 +185,9 @@ def test_bound_names_the_main_engine_and_its_greatest_wait() -> None:
     assert bound("VPU", used, {"waits for DMA0": 0.07, "barrier": 0.02}) == (
         "VPU is busy 86 % of the time; it waits most for DMA0 (7 %)"
     )
+    assert bound("VPU", used, {"waits for DMA0": 0.07}, {"waits for DMA0": "load_w"}) == (
+        "VPU is busy 86 % of the time; it waits most for load_w on DMA0 (7 %)"
+    )
     assert bound("VPU", used, {"no work": 0.075}) == (
         "VPU is busy 86 % of the time; it loses most to having no work (7.5 %)"
     )
@@ -176,7 +197,7 @@ def test_bound_names_the_main_engine_and_its_greatest_wait() -> None:
 def test_bound_names_a_busier_engine_first() -> None:
     """When an engine that moves data is busier, the sentence begins with it."""
     assert measure(made_trace(TWO_TILES), TARGET, cores=1, cycles=100).bound == (
-        "DMA is busy 47 % of the time; VPU is busy 40 % and waits most for DMA0 (30 %)"
+        "DMA is busy 47 % of the time; VPU is busy 40 % and waits most for load on DMA0 (30 %)"
     )
 
 

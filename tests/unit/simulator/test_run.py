@@ -53,6 +53,7 @@ def test_record_figures() -> None:
             "start": 0,
             "end": 100,
             "cores": 2,
+            "useful_macs": 1800,
             "cycles": 100,
             "time_us": 0.1,
         }
