@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
 from statistics import fmean
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from kernels.davinci.backward import Backward
 from kernels.davinci.forward import Forward
 from kernels.davinci.gemm import DavinciGemm
-from kernels.davinci.product_rules import Matrices
+from kernels.davinci.product_rules import BASE_M, BASE_N, Matrices
 from kernels.families import stored_in
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
@@ -24,12 +26,36 @@ FRAMEWORK_US = 6.2
 """What a framework adds to a call: the two published times of one product, 15.3 and 21.5 us with a framework."""
 
 
+MOST_PRODUCTS = 40_000
+"""Steps of K in base tiles beyond which a row is run with a part of K and with half of that, and extended: the tiles of
+c are the same, and each step of K costs what the others do (but for what no longer fits L2)."""
+
+
 def predicted(row: AscendRow) -> dict[str, float]:
     """The figures of a row in microseconds.
 
     Raises:
         TilesimError: the target does not run it.
     """
+    if not isinstance(row.problem, Product):
+        return _figures(row)
+    depth = _depth(row.problem)
+    if depth == row.problem.k:
+        return _figures(row)
+    whole, half = (_figures(replace(row, problem=replace(row.problem, k=k))) for k in (depth, depth // 2))
+    steps = (row.problem.k - depth) / (depth // 2)
+    return {name: whole[name] + steps * (whole[name] - half[name]) for name in whole}
+
+
+def _depth(p: Product) -> int:
+    """The part of K that is run: all of it, or a multiple of two chunks."""
+    tiles = ceil(p.m / BASE_M) * ceil(p.n / BASE_N)
+    if tiles * ceil(p.k / 64) <= MOST_PRODUCTS:
+        return p.k
+    return max(1, MOST_PRODUCTS * 64 // tiles // 512) * 512
+
+
+def _figures(row: AscendRow) -> dict[str, float]:
     target = load_target(row.target, row.overrides)
     machine = Machine(target, tuple(range(target.groups)), numerics=False, l2=row.l2)
     watched = _run(row, machine)
