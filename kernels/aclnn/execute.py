@@ -13,7 +13,7 @@ import numpy as np
 from kernels.aclnn.objects import STORAGE, aclTensor
 from kernels.aclnn.plan import GRADIENTS, OPERANDS, Plan
 from kernels.aclnn.products import FLOAT
-from kernels.conv_backward import NEEDS, require_ddr
+from kernels.conv_backward import NEEDS, require_ddr, tensors_of
 from kernels.davinci.backward import Backward
 from kernels.davinci.vectors import CastAll
 from kernels.host_memory import require_host_memory
@@ -54,7 +54,7 @@ def execute(plan: Plan) -> Run:
     machine = Machine(plan.device.target, plan.device.cores, numerics=plan.numerics)
     call, parts = _Launches(plan, machine), parts_of(plan)
     for part in parts:  # before a tiling is chosen for what cannot be
-        require_ddr(plan.shape, plan.device.target, part.storage, part.grads)
+        require_ddr(tensors_of(plan.shape, part.grads), plan.device.target, part.storage)
     for part in parts:
         call.run(part)
     if plan.numerics:
