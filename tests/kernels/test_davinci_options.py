@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from kernels.conv_backward import conv_backward
-from kernels.davinci.forward import Forward
+from kernels.conv_forward import conv_forward
 from kernels.errors import OperandError, TilingError
 from kernels.families import stored_in
+from kernels.reference.checking import check_conv_forward
 from kernels.reference.references import conv_backward_reference, conv_forward_reference
 from kernels.shape.shapes import ConvShape
-from simulator.machine import Checks, Machine
-from simulator.values.numerics import dtype
-from targets.loader import load_target
+from simulator.machine import Checks
 from tests.kernels.davinci_rows import CHIPS, check_integers, operands
 
 PLAIN = ConvShape(3, 20, (9, 11), 40, (3, 3), stride=(2, 1), padding=((1, 2), (0, 1)))
@@ -64,15 +63,34 @@ def test_any_tiling_gives_the_reference(shape: ConvShape, tiling: dict[str, Any]
 @pytest.mark.parametrize("shape", SHAPES, ids=["plain", "groups", "transposed"])
 def test_forward(shape: ConvShape, weights: str, l1: int) -> None:
     """The output, whichever way the weights take."""
-    if shape.transposed and weights != "chunk":
-        pytest.skip("weights that are turned come in chunks")
     made = operands(shape, "fp16", True)
-    machine = Machine(load_target("ascend910b1"), range(5))
-    forward = Forward.of(shape, dtype("fp16"), machine, {"weights": weights, "l1_a": l1, "l1_b": l1})
-    forward.put({"x": made["x"], "w": made["w"]})
-    forward.run()
+    tiling: dict[str, Any] = {"weights": weights, "l1_a": l1, "l1_b": l1}
+    if shape.transposed and weights != "chunk":
+        with pytest.raises(TilingError, match="come in chunks"):
+            conv_forward(made["x"], made["w"], shape=shape, target="ascend910b1", tiling=tiling)
+        return
+    run = conv_forward(made["x"], made["w"], shape=shape, target="ascend910b1", cores=5, tiling=tiling)
     wanted = conv_forward_reference(shape, made["x"], made["w"]).astype(np.float16)
-    np.testing.assert_array_equal(forward.take()["y"], wanted)
+    np.testing.assert_array_equal(run.outputs["y"], wanted)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=["plain", "groups", "transposed"])
+@pytest.mark.parametrize("chip", CHIPS, ids="-".join)
+def test_forward_on_every_chip(chip: tuple[str, str], shape: ConvShape) -> None:
+    """Random data are within the bound, with the conversions of layouts and without."""
+    target, computed = chip
+    made = operands(shape, computed, False)
+    for include in (False, True):
+        run = conv_forward(
+            made["x"], made["w"], shape=shape, target=target, dtype=computed, include_layout=include
+        )
+        assert check_conv_forward(run, shape, made["x"], made["w"])["y"].ok
+
+
+def test_no_bias_on_cubes() -> None:
+    """A bias is refused, with what to do instead."""
+    with pytest.raises(OperandError, match="add it to y"):
+        conv_forward(shape=PLAIN, with_bias=True, target="ascend910b1", dtype="fp16", numerics=False)
 
 
 @pytest.mark.parametrize(("cores", "count"), [(1, 1), (7, 7), ([3, 5], 2)])
