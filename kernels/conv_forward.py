@@ -77,22 +77,18 @@ def conv_forward(
         numerics: compute the output, or only time it.
         checks: how the run is watched.
 
-    Returns:
-        The run, with the output as `run.y`, [N, Cout, *out].
-
-    Raises a TilesimError where an argument is refused.
+    Returns the run, with the output as `run.y`, [N, Cout, *out]; raises a TilesimError where an argument is refused.
     """
     chip = resolved_target(target)
     arrays = channel_first({"x": x, "w": w, "bias": bias}, layout)
-    given = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    given |= {"transposed": transposed, "output_padding": output_padding}
-    shape = resolved(arrays, shape, given)
+    taps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    shape = resolved(arrays, shape, {**taps, "transposed": transposed, "output_padding": output_padding})
     _check(chip, shape, arrays, numerics)
     computed = require_convolution_type(chosen_dtype(chip, dtype, arrays), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
     require_ddr(tensors_of(shape), chip, stored_in(computed))
-    has_bias = with_bias or "bias" in arrays
-    forward = forward_of(shape, computed, machine, tiling or {}, bias=has_bias, include_layout=include_layout)
+    options = {"bias": with_bias or "bias" in arrays, "include_layout": include_layout}
+    forward = forward_of(shape, computed, machine, tiling or {}, **options)
     return _run(forward, shape, computed, machine, arrays, layout)
 
 
