@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+PEERS := .venv/.peers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint bench
@@ -9,7 +10,7 @@ STAMP := .venv/.installed
 help:
 	@echo 'make demo      run one layer on MT7004 and write its report below out/demo'
 	@echo 'make test      lint, types and the quick tests'
-	@echo 'make test-all  lint, types and every test'
+	@echo 'make test-all  lint, types and every test (installs PyTorch)'
 	@echo 'make lint      lint, formatting and types'
 	@echo 'make bench     time the simulator itself'
 
@@ -18,6 +19,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: tilesim needs Python 3.11 or newer, $(PYTHON) is %d.%d; say another: make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# What numbers are compared with by the slow tests alone: it is large.
+$(PEERS): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,peers]'
 	@touch $@
 
 demo: $(STAMP)
@@ -33,7 +39,7 @@ test: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 -m 'not slow'
 
-test-all: $(STAMP)
+test-all: $(PEERS)
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2

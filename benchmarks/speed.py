@@ -30,7 +30,7 @@ DEMO = ConvShape(n=4, cin=128, size=(28, 28), cout=128, kernel=(3, 3), padding=1
 LAYER = ConvShape(n=8, cin=256, size=(14, 14), cout=256, kernel=(3, 3), padding=1)
 LARGE = ConvShape(n=64, cin=64, size=(56, 56), cout=64, kernel=(3, 3), padding=1)
 ROUNDS = 5
-RESNET_TARGETS = (("mt7004", "fp32"), ("mt7004", "fp16"), ("ft78ne", "fp32"))
+RESNET_TARGETS = (("mt7004", "fp32"), ("mt7004", "fp16"), ("ft78ne", "fp32"), ("ascend910b1", "fp16"))
 
 
 def best(action: Callable[[], object]) -> float:

@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from kernels.dsp.backward import Backward
 from kernels.errors import OperandError, ShapeError
+from kernels.families import backward_of, stored_in
 from kernels.host_memory import require_host_memory
+from kernels.operand_arrays import (
+    as_given,
+    channel_first,
+    require_convolution_type,
+    require_given,
+    require_shapes,
+)
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
 from simulator.values.numerics import Array, DType
-from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
-AVAILABLE = {"dsp": ("dx", "dw", "db")}
+AVAILABLE = {"dsp": ("dx", "dw", "db"), "davinci": ("dx", "dw", "db")}
 """Gradients by family."""
 
 NEEDS = {"dx": ("dy", "w"), "dw": ("dy", "x"), "db": ("dy",)}
@@ -50,6 +55,7 @@ def conv_backward(
     dtype: str | None = None,
     layout: str = "NCHW",
     tiling: Mapping[str, object] | None = None,
+    include_layout: bool = False,
     numerics: bool = True,
     checks: Checks | None = None,
 ) -> Run:
@@ -57,7 +63,7 @@ def conv_backward(
 
     Args:
         dy: gradient of the output, [N, Cout, *out].
-        w: weights, [Cout, Cin / groups, *kernel].
+        w: weights, [Cout, Cin / groups, *kernel]; transposed [Cin, Cout / groups, *kernel].
         x: input, [N, Cin, *in]; where dw is not asked for only its size matters.
         input_size: spatial size of the input, where x is not given.
         weight_size: spatial size of the kernel, where w is not given.
@@ -73,14 +79,15 @@ def conv_backward(
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of dy, x and dx: "NCHW" or "NHWC", with any number of spatial axes.
-        tiling: fields to keep, the others are chosen: dx's by name, those of dw and db as "dw.k" and "db.k".
+        tiling: fields to keep: dx's by name, others as "dw.k"; of a transposed dx, those of conv_forward.
+        include_layout: time the conversions between plain tensors and the device's layouts too.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
     Raises a TilesimError where an argument is refused.
     """
     given = {"dy": dy, "w": w, "x": x}
-    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics)
+    call = _Call(resolved_target(target), chosen_grads(grads, given), layout, numerics, include_layout)
     arrays = call.arrays(given)
     sizes = {"input_size": input_size, "weight_size": weight_size, "output_padding": output_padding}
     taps = {"stride": stride, "padding": padding, "dilation": dilation}
@@ -98,30 +105,11 @@ class _Call:
     grads: tuple[str, ...]
     layout: str
     numerics: bool
+    include_layout: bool
 
     def arrays(self, given: Mapping[str, npt.ArrayLike | None]) -> dict[str, Array]:
         """The operands that are there, channel first."""
-        if self.layout not in ("NCHW", "NHWC"):
-            raise OperandError("unknown layout", argument="layout", got=repr(self.layout), limit="NCHW, NHWC")
-        return {name: self.channel_first(name, value) for name, value in given.items() if value is not None}
-
-    def channel_first(self, name: str, value: npt.ArrayLike) -> Array:
-        """An operand as a channel-first array."""
-        try:
-            array = np.asarray(value)
-        except ValueError as error:
-            raise OperandError("not an array", argument=name, got=str(error)) from None
-        array = array.astype(array.dtype.newbyteorder("="), copy=False)
-        if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
-            raise OperandError(
-                "an operand that is not of a floating type",
-                argument=name,
-                got=str(array.dtype),
-                limit="fp16, bf16, fp32, fp64",
-            )
-        return (
-            np.moveaxis(array, -1, 1) if self.layout == "NHWC" and name != "w" and array.ndim > 2 else array
-        )
+        return channel_first(given, self.layout)
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -130,7 +118,7 @@ class _Call:
 
     def as_given(self, name: str, gradient: Array) -> Array:
         """A gradient in the layout of the call."""
-        return np.moveaxis(gradient, 1, -1) if self.layout == "NHWC" and name == "dx" else gradient
+        return as_given(gradient, self.layout) if name == "dx" else gradient
 
     def check(self, shape: ConvShape, arrays: Mapping[str, Array]) -> None:
         """Refuse what this family does not compute, and operands that are missing or of another shape."""
@@ -144,23 +132,9 @@ class _Call:
                 got=", ".join(self.grads) or "none",
                 limit=", ".join(known) or "none",
             )
-        if shape.transposed:
-            raise ShapeError(
-                "transposed convolutions are not computed on this target",
-                argument="transposed",
-                where=self.target.name,
-            )
-        wanted = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
-        for name, array in arrays.items():
-            if array.shape != wanted[name]:
-                raise OperandError(
-                    "an operand of another shape", argument=name, got=array.shape, limit=wanted[name]
-                )
-        for name in self.operands if self.numerics else ():
-            if name not in arrays:
-                raise OperandError(
-                    "an operand is missing", argument=name, remedy="give it, or ask for numerics=False"
-                )
+        require_shapes(arrays, {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape})
+        if self.numerics:
+            require_given(self.operands, arrays)
 
 
 def _allowed(given: Mapping[str, npt.ArrayLike | None]) -> tuple[str, ...]:
@@ -222,13 +196,6 @@ def resolved_shape(
     return ConvShape.resolve(arrays["dy"].shape, *shapes, **given)
 
 
-def _supported_type(operand: DType, target: Target) -> DType:
-    if operand.name == "fp64":
-        what = "fp64 is a type of gemm only"
-        raise OperandError(what, argument="dtype", where=target.name, got="fp64", limit="fp16, fp32")
-    return operand
-
-
 def require_capacity(
     shape: ConvShape, target: Target, dtype: str, grads: Sequence[str] = ("dx",), *, check: bool = False
 ) -> None:
@@ -237,11 +204,21 @@ def require_capacity(
     Raises:
         CapacityError: a memory is too small.
     """
-    kind = named(dtype)
-    require_ddr(shape, target, kind, grads)
-    elements = sum(prod(dims) for dims in tensors_of(shape, grads).values())
     partial = 4 * target.groups * prod(shape.w_shape) if "dw" in grads else 0
-    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)) + partial)
+    require_room(tensors_of(shape, grads), target, stored_in(dtype), partial, check=check)
+
+
+def require_room(
+    tensors: Mapping[str, tuple[int, ...]], target: Target, kind: DType, more_bytes: int = 0, *, check: bool
+) -> None:
+    """Refuse tensors that fit neither the target's DDR nor, with `more_bytes` of other arrays, this computer.
+
+    Raises:
+        CapacityError: a memory is too small.
+    """
+    require_ddr(tensors, target, kind)
+    elements = sum(prod(dims) for dims in tensors.values())
+    require_host_memory(elements * (3 * kind.size_bytes + (32 if check else 0)) + more_bytes)
 
 
 def tensors_of(shape: ConvShape, grads: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -252,14 +229,14 @@ def tensors_of(shape: ConvShape, grads: Sequence[str]) -> dict[str, tuple[int, .
     return sizes
 
 
-def require_ddr(shape: ConvShape, target: Target, kind: DType, grads: Sequence[str]) -> None:
+def require_ddr(tensors: Mapping[str, tuple[int, ...]], target: Target, kind: DType) -> None:
     """Refuse tensors that do not fit the target's DDR, before a tiling is chosen for them.
 
     Raises:
         CapacityError: DDR is too small.
     """
     machine = Machine(target, (0,), numerics=False)
-    for name, dims in tensors_of(shape, grads).items():
+    for name, dims in tensors.items():
         machine.tensor(name, dims, kind)
 
 
@@ -274,10 +251,10 @@ def _run(
 ) -> Run:
     """Allocate, launch and collect."""
     chip, used = call.target, {n: a for n, a in arrays.items() if n in call.operands}
-    operand = _supported_type(named(chosen_dtype(chip, dtype, used)), chip)
+    computed = require_convolution_type(chosen_dtype(chip, dtype, used), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
-    require_ddr(shape, chip, operand, call.grads)
-    gradients = Backward.of(shape, operand, machine, call.grads, given)
+    require_ddr(tensors_of(shape, call.grads), chip, stored_in(computed))
+    gradients = backward_of(shape, computed, machine, call.grads, given, include_layout=call.include_layout)
     if machine.numerics:
         require_host_memory(gradients.host_bytes)
         gradients.put(used)
@@ -287,7 +264,7 @@ def _run(
         operator="conv_backward",
         target=chip,
         cores=len(machine.cores),
-        dtype=operand.name,
+        dtype=computed,
         cycles=machine.cycles,
         launches=machine.launches,
         tiling=gradients.tiling,

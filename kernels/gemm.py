@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from kernels.davinci.gemm import DavinciGemm
+from kernels.davinci.product_rules import Matrices
 from kernels.dsp.product.kernel import Gemm, GemmTensors
 from kernels.dsp.product.plan import plan_gemm
 from kernels.dsp.product.tiling import GemmTiling, Problem
 from kernels.errors import OperandError, ShapeError
+from kernels.families import stored_in
 from kernels.host_memory import require_host_memory
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
+from kernels.reference.checking import seen
 from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
 from kernels.reference.references import gemm_reference
 from simulator.machine import Checks, Machine
@@ -22,7 +26,7 @@ from simulator.values.numerics import Array
 from simulator.values.numerics import dtype as named
 from targets.schema import Target
 
-FAMILIES = ("dsp",)
+FAMILIES = ("dsp", "davinci")
 """Families of targets that have the kernel."""
 
 Sizes = tuple[int, int, int]
@@ -76,17 +80,26 @@ def gemm(
     if numerics and missing:
         remedy = "give it, or ask for numerics=False"
         raise OperandError("an operand is missing", argument=missing[0], remedy=remedy)
-    operand = named(chosen_dtype(chip, dtype, arrays))
+    computed = chosen_dtype(chip, dtype, arrays)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
-    problem = Problem(m, n, k, bool(trans_a), bool(trans_b), operand, chip, len(machine.cores), adds)
-    chosen = plan_gemm(problem, tiling or {})
+    sizes = (m, n, k, bool(trans_a), bool(trans_b), stored_in(computed))
+    if chip.family == "davinci":
+        return _on_cubes(Matrices(*sizes, computed, chip, len(machine.cores)), machine, arrays, tiling, adds)
+    return _on_dsp(Problem(*sizes, chip, len(machine.cores), adds), machine, arrays, tiling)
+
+
+def _on_dsp(
+    problem: Problem, machine: Machine, arrays: Mapping[str, Array], given: Mapping[str, object] | None
+) -> Run:
+    """The product on the DSP family."""
+    chosen = plan_gemm(problem, given or {})
     problem = problem.other_way() if chosen.swap else problem
     tensors = _allocate(problem, chosen, machine)
-    if numerics:
+    if machine.numerics:
         require_host_memory(_host_bytes(tensors))
         _put_operands(problem, tensors, arrays)
     tensors.a.constant = tensors.b.constant = True
-    machine.launch(Gemm(problem, chosen, tensors)).useful_macs = m * n * k
+    machine.launch(Gemm(problem, chosen, tensors)).useful_macs = problem.m * problem.n * problem.k
     return _collect(problem, chosen, machine, tensors)
 
 
@@ -106,6 +119,10 @@ def require_capacity(
         TilingError: a field is not usable.
     """
     machine = Machine(target, cores, numerics=False)
+    if target.family == "davinci":
+        matrices = Matrices(*shape, False, False, stored_in(dtype), dtype, target, len(cores))
+        require_host_memory(DavinciGemm.of(matrices, machine, tiling or {}).host_bytes)
+        return
     problem = Problem(*shape, False, False, named(dtype), target, len(cores))
     chosen = plan_gemm(problem, tiling or {})
     tensors = _allocate(problem.other_way() if chosen.swap else problem, chosen, machine)
@@ -124,8 +141,8 @@ def check_gemm(
         OperandError: they are no matrices that fit each other and the run.
     """
     turned = {"trans_a": bool(run.shape["trans_a"]), "trans_b": bool(run.shape["trans_b"])}
-    storage = named(run.dtype).storage
-    left, right = np.asarray(a).astype(storage, copy=False), np.asarray(b).astype(storage, copy=False)
+    storage = stored_in(run.dtype).storage
+    left, right = (seen(run.dtype, np.asarray(each).astype(storage, copy=False)) for each in (a, b))
     reference = gemm_reference(left, right, **turned)
     magnitude = gemm_reference(np.abs(left), np.abs(right), **turned)
     if c is not None:
@@ -140,6 +157,10 @@ def check_gemm(
 
 def longest_chain(run: Run) -> int:
     """The additions that one element of c has been through, at most: a K step, the steps, the cores."""
+    if run.target.family == "davinci":
+        depth, length = int(str(run.shape["k"])), int(str(run.tiling["k"]))
+        chunks = -(-depth // int(str(run.tiling["chunk"]))) + int(str(run.tiling["split_k"]))
+        return min(length, depth) + -(-depth // length) + chunks + run.cores
     k, panel, step = (int(str(value)) for value in (run.shape["k"], run.tiling["K_G"], run.tiling["K_A"]))
     if _unit(run) > UNIT_ROUNDOFF["fp32"]:
         return k + run.cores  # an accumulator of the operands' type rounds at every step of k
@@ -155,7 +176,7 @@ def longest_chain(run: Run) -> int:
 
 def _unit(run: Run) -> float:
     """Unit roundoff of the sums of a run."""
-    if run.dtype == "fp16":
+    if run.dtype == "fp16" and "fp16_accumulate" in run.tiling:
         return UNIT_ROUNDOFF[str(run.tiling["fp16_accumulate"])]
     return UNIT_ROUNDOFF["fp64" if run.dtype == "fp64" else "fp32"]
 
@@ -243,6 +264,45 @@ def _asked(problem: Problem) -> dict[str, object]:
     p = problem.other_way() if problem.swapped else problem
     shape: dict[str, object] = {"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b}
     return {**shape, "accumulate": True} if p.accumulate else shape
+
+
+def _on_cubes(
+    matrices: Matrices,
+    machine: Machine,
+    arrays: Mapping[str, Array],
+    given: Mapping[str, object] | None,
+    adds: bool,
+) -> Run:
+    """The product on the Da Vinci family.
+
+    Raises:
+        OperandError: it is to be added to c, which these cubes do not do.
+    """
+    if adds:
+        what = "this family of targets computes c = a x b only"
+        raise OperandError(what, argument="accumulate", where=matrices.target.name, got=True, limit=False)
+    made = DavinciGemm.of(matrices, machine, given or {})
+    if machine.numerics:
+        require_host_memory(made.host_bytes)
+        made.put(arrays)
+    made.run()
+    p = matrices
+    return Run(
+        operator="gemm",
+        target=p.target,
+        cores=p.cores,
+        dtype=p.rate,
+        cycles=machine.cycles,
+        launches=machine.launches,
+        tiling=made.tiling.model_dump(),
+        trace=machine.trace(),
+        outputs={"c": made.take()} if machine.numerics else {},
+        macs=machine.macs,
+        useful_macs=p.m * p.n * p.k,
+        peak_flops_per_cycle=made.flops_per_cycle * p.cores,
+        shape={"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b},
+        numerics=machine.numerics,
+    )
 
 
 def _collect(problem: Problem, tiling: GemmTiling, machine: Machine, tensors: GemmTensors) -> Run:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
+from kernels.conv_forward import conv_forward
+from kernels.conv_forward import require_capacity as require_forward_capacity
 from kernels.errors import OperandError
+from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
 from kernels.nx.trial import run_backward_fast
 from kernels.placement import chosen_cores, chosen_dtype
-from kernels.reference.checking import check_conv_backward, longest_sum, random_operands
+from kernels.reference.checking import (
+    check_conv_backward,
+    check_conv_forward,
+    longest_sum,
+    random_operands,
+)
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
-from simulator.values.numerics import dtype as named
+from simulator.values.numerics import Array
 from targets.schema import Target
 
 
@@ -34,18 +43,31 @@ OPERATORS = {
     "conv_backward": Operator(
         "conv_backward",
         "gradients of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         ("dx", "dw", "db"),
         "dx = col2im(dy x w): products of output positions and weights by tiles, added onto rows of dx that stay on"
         " the chip until they are complete. dw = dy^T x im2col(x): blocks of dw stay on the chip until all outputs of"
         " the core are summed; partial sums of several cores are added in the order of the cores. db = the sum of dy."
         " 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the high one may be negative), fp16 and"
-        " fp32. Plain tiling fields are those of dx, others begin with dw. or db.",
+        " fp32. Plain tiling fields are those of dx, others begin with dw. or db. Of a transposed convolution dx is a"
+        " forward convolution of dy, with the fields of conv_forward, and dw exchanges the roles of x and dy.",
+    ),
+    "conv_forward": Operator(
+        "conv_forward",
+        "the output of a convolution",
+        ("dsp",),
+        (),
+        "y = im2col(x) x w: panels of y stay on the chip, starting at the bias or at zero, until all taps and input"
+        " channels are added; rows of x come tap beside tap, and outputs at a border have products of their own, so"
+        " that padding is never multiplied. 1 to 3 spatial axes, groups, dilation, stride, pads of each side, fp16 and"
+        " fp32. Tiling fields are split, weights, gsm_holds, images, rows, cols, groups, channels, block_channels,"
+        " block_taps, k, positions, y_buffers, x_buffers, ahead and fp16_accumulate. A transposed one is the dx of its"
+        " adjoint, with the fields of that.",
     ),
     "gemm": Operator(
         "gemm",
         "a matrix product",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
@@ -68,8 +90,8 @@ OPERATORS = {
         ("host",),
         ("dx", "dw", "db"),
         "nx_f32_conv2d_backward_fast of kernels.nx: one image, fp32 in software on 8-byte elements. Transposed im2col,"
-        " transposes of dout and weight, dweight and dcol by matmul_t on --cores forked workers, sums of the bias, col2im."
-        " Plain 2-D convolutions of one stride and one pad; all three gradients are made. It has no tiling.",
+        " transposes of dout and weight, dweight and dcol by matmul_t on --cores forked workers, sums of the bias,"
+        " col2im. Plain 2-D convolutions of one stride and one pad; all three gradients are made. It has no tiling.",
     ),
 }
 
@@ -95,21 +117,18 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    if target.family not in OPERATORS[name].families:
-        raise OperandError(
-            "the operator does not run on this family of targets",
-            argument="target",
-            where=name,
-            got=f"{target.name} ({target.family})",
-            limit=", ".join(OPERATORS[name].families),
-        )
+    _require_family(name, target)
     if name == "conv2d_backward_fast" and isinstance(shape, ConvShape):
         _refuse_choices(name, dtype, tiling)
-        many = len(chosen)
         return run_backward_fast(
-            shape, target, many, numerics=numerics, seed=seed, integers=integers, check=check
+            shape, target, len(chosen), numerics=numerics, seed=seed, integers=integers, check=check
         )
-    kind = named(chosen_dtype(target, dtype, {}))
+    computed = chosen_dtype(target, dtype, {})
+    kind = stored_in(computed)
+    if grads and not OPERATORS[name].gradients:
+        raise OperandError(
+            "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
+        )
     if name == "conv2d_backprop_input" and isinstance(shape, ConvShape):
         return run_backprop_input(
             shape,
@@ -123,20 +142,30 @@ def run_operator(
             check=check,
         )
     if isinstance(shape, ConvShape):
-        return _conv(shape, target, kind.name, grads, chosen, tiling, numerics, seed, integers, check)
-    if grads:
-        raise OperandError(
-            "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
-        )
+        call = _ConvCall(shape, target, computed, chosen, tiling, seed, integers, check)
+        return call.forward(numerics) if name == "conv_forward" else call.backward(numerics, grads)
     m, n, k = shape
     if not numerics:
-        return gemm(shape=shape, target=target, cores=chosen, dtype=kind.name, tiling=tiling, numerics=False)
-    require_gemm_capacity(shape, target, kind.name, chosen, tiling, check=check)
+        return gemm(shape=shape, target=target, cores=chosen, dtype=computed, tiling=tiling, numerics=False)
+    require_gemm_capacity(shape, target, computed, chosen, tiling, check=check)
     made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
-    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=kind.name, tiling=tiling)
+    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=computed, tiling=tiling)
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
+
+
+def _require_family(name: str, target: Target) -> None:
+    """A host runs the operators of hosts only, and they run nowhere else; others are refused by the operators."""
+    families = OPERATORS[name].families
+    if (target.family == "host") != ("host" in families):
+        raise OperandError(
+            "the operator does not run on this family of targets",
+            argument="target",
+            where=target.name,
+            got=target.family,
+            limit=", ".join(families),
+        )
 
 
 def _refuse_choices(name: str, kind: str | None, tiling: Mapping[str, object] | None) -> None:
@@ -166,31 +195,52 @@ def mask_cores(mask: int, target: Target) -> tuple[int, ...]:
     return tuple(core for core in range(target.groups) if mask >> core & 1)
 
 
-def _conv(
-    shape: ConvShape,
-    target: Target,
-    kind: str,
-    grads: Sequence[str] | None,
-    cores: Sequence[int],
-    tiling: Mapping[str, object] | None,
-    numerics: bool,
-    seed: int,
-    integers: bool,
-    check: bool,
-) -> Run:
-    asked = tuple(grads) if grads else OPERATORS["conv_backward"].gradients
-    if not numerics:
-        return conv_backward(
-            shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling, numerics=False
-        )
-    require_capacity(shape, target, kind, asked, check=check)
-    shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
-    needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
-    made = random_operands(needed, named(kind), seed, integers, longest_sum(shape, asked))
-    dy, w, x = (made.get(name) for name in shapes)
-    run = conv_backward(
-        dy, w, x=x, shape=shape, target=target, cores=cores, dtype=kind, grads=asked, tiling=tiling
-    )
-    if check and dy is not None:
-        check_conv_backward(run, shape, dy, w, x)
-    return run
+@dataclass(frozen=True)
+class _ConvCall:
+    """A convolution on random operands."""
+
+    shape: ConvShape
+    target: Target
+    computed: str
+    cores: Sequence[int]
+    tiling: Mapping[str, object] | None
+    seed: int
+    integers: bool
+    check: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What both directions are called with."""
+        options = {"shape": self.shape, "target": self.target, "cores": self.cores, "tiling": self.tiling}
+        return {**options, "dtype": self.computed}
+
+    def operands(self, shapes: Mapping[str, tuple[int, ...]], outputs: Sequence[str]) -> dict[str, Array]:
+        """Random operands for some outputs."""
+        terms = longest_sum(self.shape, outputs)
+        return random_operands(shapes, stored_in(self.computed), self.seed, self.integers, terms)
+
+    def backward(self, numerics: bool, grads: Sequence[str] | None) -> Run:
+        """Some gradients; default all."""
+        asked, shape = tuple(grads) if grads else OPERATORS["conv_backward"].gradients, self.shape
+        if not numerics:
+            return conv_backward(**self.options, grads=asked, numerics=False)
+        require_capacity(shape, self.target, self.computed, asked, check=self.check)
+        shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
+        needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
+        made = self.operands(needed, asked)
+        dy, w, x = (made.get(name) for name in shapes)
+        run = conv_backward(dy, w, x=x, **self.options, grads=asked)
+        if self.check and dy is not None:
+            check_conv_backward(run, shape, dy, w, x)
+        return run
+
+    def forward(self, numerics: bool) -> Run:
+        """The output, without a bias."""
+        if not numerics:
+            return conv_forward(**self.options, numerics=False)
+        require_forward_capacity(self.shape, self.target, self.computed, check=self.check)
+        made = self.operands({"x": self.shape.x_shape, "w": self.shape.w_shape}, ("y",))
+        run = conv_forward(made["x"], made["w"], **self.options)
+        if self.check:
+            check_conv_forward(run, self.shape, made["x"], made["w"])
+        return run

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kernels.errors import OperandError
-from simulator.values.numerics import Array, dtype, name_of
+from simulator.values.numerics import Array, name_of
 from targets.loader import load_target
 from targets.schema import Target
 
@@ -62,7 +62,7 @@ def chosen_dtype(target: Target, asked: str | None, arrays: Mapping[str, Array])
     Raises:
         OperandError: arrays of different types and nothing asked, or a type that the chip does not compute.
     """
-    known = [name for name in target.matmul if "_" not in name]
+    known = [name for name in (*target.matmul, *target.cube) if "_" not in name]
     if asked == "native":
         asked = next((name for name in PREFERENCE if name in known), known[0])
     names = {argument: name_of(array.dtype) for argument, array in arrays.items()}
@@ -84,4 +84,4 @@ def chosen_dtype(target: Target, asked: str | None, arrays: Mapping[str, Array])
             got=asked,
             limit=", ".join(known),
         )
-    return dtype(asked).name
+    return asked

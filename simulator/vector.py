@@ -71,6 +71,23 @@ class Fill(VectorOp):
         self.writes[0].array()[...] = 0
 
 
+class Spread(VectorOp):
+    """Set every row of a packed view [rows, columns] to one row [columns]."""
+
+    __slots__ = ()
+    name = "spread"
+
+    def __init__(self, out: View, row: View, *, coords: Coords = ()) -> None:
+        """One store a register; the row itself is loaded once."""
+        rows, columns = out.shape
+        wide = columns * out.buffer.dtype.size_bytes
+        super().__init__((row,), (out,), runs=1, pieces=rows + 1, piece_bytes=wide, moves=1, coords=coords)
+
+    def execute(self) -> None:
+        """Copy the row."""
+        self.writes[0].array()[...] = self.reads[0].array()
+
+
 class Cast(VectorOp):
     """Round a view to the type of another: nearest even, overflow to infinity by sign."""
 

@@ -30,4 +30,4 @@ class HostSpec(Table):
     page_bytes: Count
     page_cycles: Natural
     fork_cycles: Natural
-    crowded_factor: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    crowded_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0

@@ -237,6 +237,7 @@ class IssueSpec(Table):
     flag_wait_cycles: Natural
     load2d_cycles: Natural | None = None
     load3d_cycles: Natural | None = None
+    load3d_setup_cycles: Natural | None = None
     fixpipe_cycles: Natural | None = None
 
 

@@ -15,7 +15,7 @@ from kernels.shape.checks import PadPairs
 from kernels.shape.shapes import ConvShape, transposed_padding
 
 FOLDER = Path(__file__).parent / "cases"
-LAYER_TABLES = ("networks", "edge_shapes", "edge_regressions", "conv3d", "pytorch_samples")
+LAYER_TABLES = ("networks", "edge_shapes", "edge_regressions", "conv3d", "pytorch_samples", "torch_npu_cases")
 TABLES = (*LAYER_TABLES, "bugs_open")
 SIDES = (("pad_front", "pad_back"), ("pad_top", "pad_bottom"), ("pad_left", "pad_right"))
 DTYPES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}

@@ -13,6 +13,7 @@ Every error that a wrong argument causes is a `TilesimError`.
 from importlib.metadata import version as _version
 
 from kernels.conv_backward import conv_backward
+from kernels.conv_forward import conv_forward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
 from kernels.shape.shapes import ConvShape
@@ -54,6 +55,7 @@ __all__ = [
     "available_targets",
     "compare",
     "conv_backward",
+    "conv_forward",
     "gemm",
     "load_target",
     "report",

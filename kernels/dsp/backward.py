@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernels.dsp.dw import lowering as dw_side
 from kernels.dsp.dw.lowering import DbOperands, DwOperands
 from kernels.dsp.dw.tiling import DbTiling, DwTiling
-from kernels.dsp.dx import lowering as dx_side
-from kernels.dsp.dx.lowering import DxOperands
-from kernels.dsp.dx.tiling import DxTiling
+from kernels.dsp.dx.lowering import allocate_dy, put_dy
+from kernels.dsp.panels.call import PanelCall, PanelPlan
 from kernels.errors import TilingError
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
@@ -43,15 +42,19 @@ def split_tiling(given: Mapping[str, object], grads: Sequence[str]) -> dict[str,
 
 @dataclass
 class Backward:
-    """The gradients of one call: what is asked for has a tiling and operands."""
+    """The gradients of one call: what is asked for has a tiling and operands.
+
+    A transposed convolution is the adjoint of a plain one: its dx is a forward convolution of dy with w, and its dw is
+    that of the plain one with x and dy exchanged.
+    """
 
     shape: ConvShape
     operand: DType
     machine: Machine
     grads: tuple[str, ...]
-    tilings: dict[str, DxTiling | DwTiling | DbTiling]
+    tilings: dict[str, PanelPlan | DwTiling | DbTiling]
     dy: Buffer
-    dx: DxOperands | None = None
+    dx: PanelCall | None = None
     dw: DwOperands | None = None
     db: DbOperands | None = None
 
@@ -71,17 +74,18 @@ class Backward:
             CapacityError: DDR is too small.
         """
         fields = split_tiling(given, grads)
-        tilings: dict[str, DxTiling | DwTiling | DbTiling] = {}
+        tilings: dict[str, PanelPlan | DwTiling | DbTiling] = {}
         if "dx" in grads:
-            tilings["dx"] = dx = dx_side.dx_tiling(shape, operand, machine, fields["dx"])
+            dx = PanelPlan.of(shape, operand, machine, fields["dx"], gathers=shape.transposed)
+            tilings["dx"] = dx
         if "dw" in grads:
             tilings["dw"] = dw = dw_side.dw_tiling(shape, operand, machine, fields["dw"])
         if "db" in grads:
             tilings["db"] = dw_side.db_tiling(shape, fields["db"])
-        dy = dx_side.allocate_dy(shape, operand, machine)
+        dy = allocate_dy(shape, operand, machine)
         made = cls(shape, operand, machine, grads, tilings, dy)
         if "dx" in grads:
-            made.dx = dx_side.allocate_dx(shape, operand, machine, dx, dy)
+            made.dx = dx.allocate(dy, "dx")
         if "dw" in grads:
             made.dw = dw_side.allocate_dw(shape, operand, machine, dw)
         if "db" in grads:
@@ -93,7 +97,7 @@ class Backward:
         """Bytes of this computer's memory: operands as given and as stored, gradients twice, and partial sums."""
         thrice, once = [self.dy], []
         if self.dx is not None:
-            thrice += [self.dx.dx, self.dx.w]
+            thrice += self.dx.buffers
         if self.dw is not None:
             thrice += [self.dw.x, self.dw.dw]
             once += [b for b in (self.dw.sums, self.dw.tap_major) if b is not self.dw.dw]
@@ -104,36 +108,35 @@ class Backward:
     @property
     def flops_per_cycle(self) -> float:
         """Peak of a core: of the fastest rate that one of the gradients is computed at."""
-        halves = [
-            getattr(tiling, "fp16_accumulate", "fp32") == "fp16" and self.operand.name == "fp16"
-            for tiling in self.tilings.values()
-        ]
-        table = self.machine.target.matmul
-        return table[self.operand.name + ("_fp16" if any(halves) else "")].flops_per_cycle
+        return peak_flops_per_cycle(self.machine, self.operand, self.fields.values())
+
+    @property
+    def fields(self) -> dict[str, dict[str, object]]:
+        """The tiling of each gradient."""
+        return {
+            grad: tiling.fields if isinstance(tiling, PanelPlan) else tiling.model_dump()
+            for grad, tiling in self.tilings.items()
+        }
 
     @property
     def tiling(self) -> dict[str, object]:
         """Every field with its prefix, and its value."""
-        return {
-            PREFIXES[grad] + name: value
-            for grad, tiling in self.tilings.items()
-            for name, value in tiling.model_dump().items()
-        }
+        return {PREFIXES[grad] + name: value for grad, f in self.fields.items() for name, value in f.items()}
 
     def put(self, arrays: Mapping[str, Array]) -> None:
         """Place the channel-first operands."""
-        dx_side.put_dy(self.shape, self.dy, arrays["dy"])
+        put_dy(self.shape, self.dy, arrays["dy"])
         if self.dx is not None:
-            dx_side.put_w(self.shape, self.dx, arrays["w"])
+            self.dx.put_w(arrays["w"])
         if self.dw is not None:
             dw_side.put_x(self.shape, self.dw, arrays["x"])
 
     def run(self) -> None:
         """Launch what the gradients need: dx, then dw, then db."""
         shape, operand, machine = self.shape, self.operand, self.machine
-        dx, dw, db = (self.tilings.get(grad) for grad in PREFIXES)
-        if isinstance(dx, DxTiling) and self.dx is not None:
-            dx_side.run_dx(shape, operand, machine, dx, self.dx)
+        dw, db = self.tilings.get("dw"), self.tilings.get("db")
+        if self.dx is not None:
+            self.dx.run("conv_dx")
         if isinstance(dw, DwTiling) and self.dw is not None:
             dw_side.run_dw(shape, operand, machine, dw, self.dy, self.dw)
         if isinstance(db, DbTiling) and self.db is not None:
@@ -143,9 +146,15 @@ class Backward:
         """The gradients, channel first."""
         found: dict[str, Array] = {}
         if self.dx is not None:
-            found["dx"] = dx_side.take_dx(self.shape, self.dx)
+            found["dx"] = self.dx.take(self.shape.x_shape)
         if self.dw is not None:
             found["dw"] = dw_side.take_dw(self.shape, self.dw)
         if self.db is not None:
             found["db"] = dw_side.take_db(self.db)
         return found
+
+
+def peak_flops_per_cycle(machine: Machine, operand: DType, tilings: Iterable[Mapping[str, object]]) -> float:
+    """Peak of a core, at the fastest rate that one of the tilings computes at."""
+    half = operand.name == "fp16" and any(t.get("fp16_accumulate") == "fp16" for t in tilings)
+    return machine.target.matmul[operand.name + ("_fp16" if half else "")].flops_per_cycle

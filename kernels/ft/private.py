@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from kernels.dsp.dx.columns import AXES
 from kernels.dsp.dx.geometry import Geometry, Panel
@@ -116,7 +117,7 @@ class PrivateDx:
         """The products of a panel and their col2im."""
         plan = self.planner.plan(panel)
         for block in plan.blocks:
-            for chunk in block.chunks:
+            for chunk in cast("tuple[ChunkPlan, ...]", block.chunks):
                 if chunk.m:
                     yield from self._product(panel, plan.corner, block, chunk, total)
 

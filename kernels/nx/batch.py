@@ -1,7 +1,7 @@
 """Several images: what a caller of the page's call has to do, which takes one.
 
-dweight and dbias are assigned by each call, so that a caller gives every image but the first a place of its own for them
-and adds them up.
+dweight and dbias are assigned by each call, so that a caller gives every image but the first a place of its own for
+them and adds them up.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from kernels.host_memory import require_host_memory
 from kernels.nx.elements import ELEMENT
 from kernels.nx.geometry import ERR_ARGS, OK, Geometry, checked, runs
 from kernels.nx.matmul_t import ForkedProduct
-from kernels.nx.operands import Operand, Pointer, Pointers, device_for, located
+from kernels.nx.operands import Operand, Pointer, device_for, located
 from kernels.nx.serial import backward
 from kernels.nx.steps import Step, bias, col2im, im2col, transpose, zero
 from kernels.nx.work import Counter

@@ -107,7 +107,7 @@ class Geometry:
         )
 
     def present_in_row(self, oh: int) -> int:
-        """Pairs of column and tap of one row of outputs and one input channel at which the tap lies inside the input."""
+        """Pairs of column and tap of a row of outputs, of one input channel, at which the tap lies inside it."""
         if not self.reads_input:
             return 0
         rows = sum(0 <= oh * self.stride + kh - self.pad < self.h for kh in range(self.kh))
@@ -142,10 +142,7 @@ def checked(
     """
     names = ("N", "C_in", "H", "W", "C_out", "KH", "KW", "stride", "pad")
     for name, value in zip(names, (n, c_in, h, w, c_out, kh, kw, stride, pad), strict=True):
-        if not isinstance(value, int) or isinstance(value, bool) or not LEAST <= value <= MOST:
-            raise OperandError(
-                "an argument that is no i64", argument=name, got=repr(value), limit="-2**63 to 2**63 - 1"
-            )
+        _require_i64(name, value)
     if stride <= 0 or n != 1:
         return None
     oh = wrapped(quotient(wrapped(h + 2 * pad - kh), stride) + 1)
@@ -153,3 +150,10 @@ def checked(
     if oh <= 0 or ow <= 0:
         return None
     return Geometry(c_in, h, w, c_out, kh, kw, stride, pad, oh, ow)
+
+
+def _require_i64(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not LEAST <= value <= MOST:
+        raise OperandError(
+            "an argument that is no i64", argument=name, got=repr(value), limit="-2**63 to 2**63 - 1"
+        )

@@ -32,7 +32,7 @@ class ForkedProduct:
     """The launch of one product; more workers than rows are not forked."""
 
     kind = "fork"
-    axes = ("row",)
+    axes: tuple[str, ...] = ("row",)
 
     def __init__(
         self,

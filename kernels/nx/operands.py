@@ -1,4 +1,4 @@
-"""The pointers of a call: arrays of the device, addresses, or NumPy arrays of 8-byte integers, as buffers of a machine."""
+"""The pointers of a call (arrays of the device, addresses, NumPy arrays of 8-byte integers) as buffers of a machine."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Step:
     """A step of one process: loops, one after another, on the first core."""
 
     kind = "default"
-    axes = ("row",)
+    axes: tuple[str, ...] = ("row",)
 
     def __init__(self, name: str, loops: Callable[[], Iterator[Loop]], useful_macs: int = 0) -> None:
         """A step whose loops are made anew whenever they are asked for."""

@@ -1,7 +1,7 @@
 """How often each step of the page does what: counts that a target turns into cycles.
 
-A line of 64 bytes that a step comes back to stays in the cache as long as the lines between fit there with it; then each
-is exchanged once, else at every visit. What is written is fetched first and written back later, so that it counts twice.
+A line of 64 bytes that a step comes back to stays in the cache as long as the lines between fit there with it; then
+each is exchanged once, else at every visit. What is written is fetched first and written back later: it counts twice.
 """
 
 from __future__ import annotations

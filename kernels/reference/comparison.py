@@ -10,10 +10,16 @@ from kernels.shape.checks import shown
 
 Array = npt.NDArray[np.float64]
 
-UNIT_ROUNDOFF = {"fp16": 2.0**-11, "bf16": 2.0**-8, "fp32": 2.0**-24, "fp64": 2.0**-53}
-"""Largest relative error of rounding to nearest, by data type."""
+UNIT_ROUNDOFF = {"fp16": 2.0**-11, "bf16": 2.0**-8, "fp32": 2.0**-24, "hf32": 2.0**-24, "fp64": 2.0**-53}
+"""Largest relative error of rounding a result to nearest, by data type; results of hf32 products are fp32."""
 
-SMALLEST_NORMAL = {"fp16": 2.0**-14, "bf16": 2.0**-126, "fp32": 2.0**-126, "fp64": 2.0**-1022}
+SMALLEST_NORMAL = {
+    "fp16": 2.0**-14,
+    "bf16": 2.0**-126,
+    "fp32": 2.0**-126,
+    "hf32": 2.0**-126,
+    "fp64": 2.0**-1022,
+}
 """Below this magnitude, rounding errors stop shrinking with the value."""
 
 

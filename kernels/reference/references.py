@@ -80,6 +80,14 @@ def conv_forward_reference(
     return result
 
 
+def conv_forward_magnitude(
+    shape: ConvShape, x: npt.ArrayLike, w: npt.ArrayLike, bias: npt.ArrayLike | None = None
+) -> Array:
+    """Return the sums of |a||b| (and |bias|) behind each output, which scale its rounding errors."""
+    added = None if bias is None else np.abs(_float64("bias", bias))
+    return conv_forward_reference(shape, np.abs(_float64("x", x)), np.abs(_float64("w", w)), added)
+
+
 def gemm_reference(
     a: npt.ArrayLike, b: npt.ArrayLike, *, trans_a: bool = False, trans_b: bool = False
 ) -> Array:

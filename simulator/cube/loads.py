@@ -123,7 +123,7 @@ class Load3d(Instruction):
         found = spans(self.window, self.writes[0].shape[0])
         column = sum(many * fractal_cycles(spec, rows, self.window.step[1]) for rows, many in found)
         cycles = ceil(self.count * spec.start_cycles + self.units * self.blocks * column)
-        issue = self.count * (target.issue.load3d_cycles or 0)
+        issue = self.count * (target.issue.load3d_cycles or 0) + (target.issue.load3d_setup_cycles or 0)
         return Cost(issue, cycles, idle_cycles=spec.idle_cycles)
 
     def execute(self) -> None:

@@ -57,9 +57,17 @@ def spans(window: Window, count: int) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found.items()))
 
 
-@lru_cache(maxsize=64)  # some 100 KB each
 def places(window: Window, count: int, size: tuple[int, int]) -> tuple[Indices, NDArray[np.bool_]]:
-    """Flat index into the source [height, width] of each (position, tap), and whether there is such an element."""
+    """Flat index into the source [height, width] of each (position, tap), and whether there is such an element.
+
+    The block of columns at which a load begins does not matter: the steps of one im2col share them.
+    """
+    return _places(window._replace(unit=0), count, size)
+
+
+@lru_cache(maxsize=64)  # some 100 KB each
+def _places(window: Window, count: int, size: tuple[int, int]) -> tuple[Indices, NDArray[np.bool_]]:
+    """What `places` returns."""
     position = np.arange(window.first, window.first + count)
     taps = np.array(window.taps, dtype=np.intp).reshape(-1, 2)
     axes = zip(

@@ -8,18 +8,12 @@ from math import prod
 import numpy as np
 
 from simulator.errors import BoundsError, CapacityError
-from simulator.memory.ranges import Dims, Range, collapse, nested
+from simulator.memory.ranges import Range, collapse, packed_strides
+from simulator.memory.views import StridedView, View
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
-
-@lru_cache(maxsize=4096)
-def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
-    """Distance in bytes between neighbours on each axis of a row-major array."""
-    strides = [item_bytes]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides))
+__all__ = ["Buffer", "Memory", "View", "fill_from", "packed_strides", "placement"]
 
 
 @lru_cache(maxsize=65536)
@@ -124,24 +118,36 @@ class Buffer:
             view = self._boxes[key] = self._cut(start, size, frame, shape, first)
         return view
 
-    def strided(self, start: tuple[int, ...], size: tuple[int, ...], steps: tuple[int, ...]) -> View:
+    def strided(
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        steps: tuple[int, ...],
+        *,
+        frame: tuple[int, ...] | None = None,
+    ) -> View:
         """The view of `size` elements on every axis from `start`, `steps` elements apart; none of the sizes is 0.
 
+        With `frame` the first elements of the buffer are seen as a packed array of this shape.
+
         Raises:
-            BoundsError: it leaves the buffer.
+            BoundsError: it leaves the buffer, or the frame.
         """
-        index = []
-        for low, count, step, limit in zip(start, size, steps, self.shape, strict=True):
+        index, whole = [], frame or self.shape
+        if prod(whole) > self.size:
+            raise self._out_of_bounds(start, whole)
+        for low, count, step, limit in zip(start, size, steps, whole, strict=True):
             stop = low + (count - 1) * step + 1
             if low < 0 or count < 1 or stop > limit:
                 raise self._out_of_bounds(start, size)
             index.append(slice(low, stop, step))
-        distances = tuple(step * stride for step, stride in zip(steps, self.strides, strict=True))
         item = self.dtype.size_bytes
+        strides = packed_strides(whole, item)
+        distances = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
         (rows, row_bytes, stride), exact = collapse(tuple(zip(size, distances, strict=True)), item)
-        offset = sum(low * stride for low, stride in zip(start, self.strides, strict=True))
+        offset = sum(low * stride for low, stride in zip(start, strides, strict=True))
         covered = Range(self.address + offset, rows, row_bytes, stride)
-        return _StridedView(self, start, size, covered, exact, tuple(index))
+        return StridedView(self, start, size, covered, exact, tuple(index), whole)
 
     def _cut(
         self,
@@ -185,103 +191,6 @@ class Buffer:
             got=f"start {start}, size {size}",
             limit=f"shape {self.shape}",
         )
-
-
-class View:
-    """A part of a buffer: what an instruction reads or writes.
-
-    `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it. A box carries the frame
-    (shape of the whole, size of the box, first element) that it was cut from; a packed view has none.
-    """
-
-    __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
-
-    def __init__(
-        self,
-        buffer: Buffer,
-        start: tuple[int, ...],
-        shape: tuple[int, ...],
-        covered: Range,
-        exact: bool,
-        frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
-    ) -> None:
-        """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
-        self.buffer = buffer
-        self.start = start
-        self.shape = shape
-        self.range = covered
-        self.exact = exact
-        self._frame = frame
-
-    @property
-    def pieces(self) -> Range:
-        """Its rows as a transfer counts them: the range where that is exact, else every contiguous piece of the box."""
-        if self.exact or self._frame is None:
-            return self.range
-        frame, size, _ = self._frame
-        item = self.buffer.dtype.size_bytes
-        inner = next(axis for axis in reversed(range(len(size))) if size[axis] != frame[axis])
-        run = prod(size[inner:]) * item
-        return Range(self.range.base, prod(size[:inner]), run, packed_strides(frame, item)[inner - 1])
-
-    def array(self) -> Array:
-        """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
-        part = self._part()
-        if part.shape == self.shape:
-            return part
-        seen = part.reshape(self.shape)
-        if not np.may_share_memory(seen, part):
-            seen.flags.writeable = False
-        return seen
-
-    def levels(self) -> tuple[Range, Dims]:
-        """A range of two levels, and (size, stride in bytes) of the axes along which it is repeated.
-
-        What is not a box is its covering range.
-        """
-        if self.exact or self._frame is None:
-            return self.range, ()
-        frame, size, _ = self._frame
-        item = self.buffer.dtype.size_bytes
-        inner, outer = nested(tuple(zip(size, packed_strides(frame, item), strict=True)), item)
-        return Range(self.range.base, *inner), outer
-
-    def put(self, values: Array) -> None:
-        """Write as many numbers as the view has, in its order."""
-        part = self._part()
-        part[...] = values.reshape(part.shape)
-
-    def _part(self) -> Array:
-        """The numbers where they lie: a packed view in its shape, a box in its size."""
-        data = self.buffer.numbers()
-        if self._frame is None:
-            first = self.start[0]
-            return data[first : first + prod(self.shape)].reshape(self.shape)
-        whole, size, offset = self._frame
-        if data.shape != whole:
-            data = data.reshape(-1)[offset : offset + prod(whole)].reshape(whole)
-        return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
-
-
-class _StridedView(View):
-    """Every so many elements of each axis."""
-
-    __slots__ = ("_index",)
-
-    def __init__(
-        self,
-        buffer: Buffer,
-        start: tuple[int, ...],
-        shape: tuple[int, ...],
-        covered: Range,
-        exact: bool,
-        index: tuple[slice, ...],
-    ) -> None:
-        super().__init__(buffer, start, shape, covered, exact)
-        self._index = index
-
-    def _part(self) -> Array:
-        return self.buffer.numbers()[self._index]
 
 
 class Memory:

@@ -59,6 +59,15 @@ def _piece_hits(start: int, length: int, b: Range) -> bool:
     return first < b.rows and b.base + first * b.stride < start + length
 
 
+@lru_cache(maxsize=4096)
+def packed_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
+    """Distance in bytes between neighbours on each axis of a row-major array."""
+    strides = [item_bytes]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    return tuple(reversed(strides))
+
+
 Dims = tuple[tuple[int, int], ...]
 
 

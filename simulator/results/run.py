@@ -63,7 +63,7 @@ class Run:
         launches: its launches, in order.
         tiling: sizes, order and placement that it was run with; plain values.
         trace: what every engine did.
-        outputs: the gradients by name ("dx", "dw", "db"); empty when only timed.
+        outputs: the gradients by name ("dx", "dw", "db"), or "y"; empty when only timed.
         macs: multiply-adds executed, padding included.
         useful_macs: multiply-adds of the formula.
         peak_flops_per_cycle: of the data type, of all the cores asked for.
@@ -104,6 +104,11 @@ class Run:
     def db(self) -> NDArray[Any] | None:
         """Gradient of the bias, None when it was not computed."""
         return self.outputs.get("db")
+
+    @property
+    def y(self) -> NDArray[Any] | None:
+        """Output of a forward convolution, None when it was not computed."""
+        return self.outputs.get("y")
 
     @property
     def time_us(self) -> float:

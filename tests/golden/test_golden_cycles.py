@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kernels.conv_backward import conv_backward
+from kernels.conv_forward import conv_forward
 from kernels.gemm import gemm
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
@@ -37,6 +38,12 @@ LAYERS = {
     ),
     "three axes b1": ConvShape(n=1, cin=32, size=(8, 28, 28), cout=32, kernel=(3, 3, 3), padding=1),
 }
+FORWARD = (
+    "resnet50 3x3 128 28x28 b4",
+    "resnet50 conv1 b1",
+    "resnet50 3x3 stride 2 b2",
+    "mobilenet depthwise b1",
+)
 PRODUCTS = {"gemm 512 512 512": (512, 512, 512), "gemm 4096 32 4096": (4096, 32, 4096)}
 
 
@@ -55,6 +62,9 @@ def made() -> dict[str, Any]:
             now[f"{name} {dtype}"] = figures(run)
             run = conv_backward(shape=shape, dtype=dtype, grads=("dw", "db"), target=target, numerics=False)
             now[f"{name} {dtype} dw db"] = figures(run)
+            if name in FORWARD:
+                run = conv_forward(shape=shape, dtype=dtype, with_bias=True, target=target, numerics=False)
+                now[f"{name} {dtype} y"] = figures(run)
         for name, sizes in PRODUCTS.items():
             now[f"{name} {dtype}"] = figures(gemm(shape=sizes, dtype=dtype, target=target, numerics=False))
     return now

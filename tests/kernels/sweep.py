@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,46 +15,140 @@ from kernels.reference.references import conv_backward_reference
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from simulator.values.numerics import dtype as named
-from tests.case_table import Case, load_cases
+from targets.loader import load_target
+from tests.case_table import TABLES, Case, load_cases
+
+TARGETS = ("mt7004", "ft78ne")
+"""Targets that the sweeps run on, in every mode that their matrix unit has; another is added by its name."""
 
 LARGEST_EDGE_MACS = 10_000_000
 """Rows of edge_shapes above this are left out."""
 
+LARGEST_MACS = 1_000_000_000
+"""Rows above this are run with fewer rows of the image: what is new in a tile comes again in the next."""
 
-def smaller(shape: ConvShape, **sizes: int) -> ConvShape:
-    """The shape with a smaller batch, or another height."""
-    fields = shape.to_dict() | sizes
-    return ConvShape(**fields)  # type: ignore[arg-type]  # to_dict gives the constructor's own arguments
+LARGEST_TRANSPOSED_MACS = 1_000_000
+"""Transposed rows of edge_shapes above this are left out."""
+
+LARGEST_HALF_MACS = 3_000_000
+"""Rows above this are not summed in fp16: the reference steps through each sum."""
+
+LARGEST_BATCH = 400
+"""Images of a reported fault at most: one report has a million of them."""
+
+TALL = 32
+"""Rows of an image that are never cut."""
+
+
+class Mode(NamedTuple):
+    """What a row is run on, in which type, and in which type its products are summed."""
+
+    target: str
+    dtype: str
+    accumulate: str
+
+    @property
+    def half(self) -> bool:
+        """Whether sums are rounded to fp16 at every step."""
+        return self.accumulate == "fp16"
+
+    def tiling(self, outputs: Sequence[str]) -> dict[str, object]:
+        """The fields that say what the outputs are summed in."""
+        if self.dtype != "fp16":
+            return {}
+        prefixes = [{"dw": "dw."}.get(name, "") for name in outputs if name != "db"]
+        return {f"{prefix}fp16_accumulate": self.accumulate for prefix in prefixes}
+
+
+def modes(targets: Sequence[str] = TARGETS) -> list[Mode]:
+    """Every way in which the targets multiply for a convolution."""
+    found = []
+    for target in targets:
+        for rate in load_target(target).matmul:
+            dtype, _, accumulate = rate.partition("_")
+            if dtype != "fp64":
+                found.append(Mode(target, dtype, accumulate or "fp32"))
+    return found
+
+
+def smaller(shape: ConvShape, **sizes: object) -> ConvShape:
+    """The shape with a smaller batch, or another size."""
+    return ConvShape(**(shape.to_dict() | sizes))  # type: ignore[arg-type]  # the constructor's own arguments
+
+
+def cut(shape: ConvShape) -> ConvShape:
+    """The shape with so few rows that it stays below the largest MACs, but not fewer than its taps and pads reach."""
+    axis = max(0, shape.ndim - 2)
+    size = list(shape.size)
+    least = max(TALL, 2 * shape.dilation[axis] * shape.kernel[axis])
+    while shape.useful_macs > LARGEST_MACS and size[axis] > least:
+        size[axis] = max(least, size[axis] // 2)
+        shape = smaller(shape, size=size)
+    return shape
+
+
+@cache
+def every_case() -> tuple[Case, ...]:
+    """Every row of a plain or transposed convolution, at the size at which it is run: one image of a layer."""
+    found = []
+    for table in TABLES:
+        for case in load_cases(table):
+            shape = case.shape
+            if table == "bugs_open":
+                if "deform" in case.op:
+                    continue
+                shape = smaller(shape, n=min(LARGEST_BATCH, shape.n))
+            if table in ("networks", "conv3d", "edge_regressions"):
+                shape = smaller(shape, n=min(1, shape.n))
+            found.append(replace(case, shape=cut(shape)))
+    return tuple(found)
+
+
+def _small(case: Case, most: int) -> bool:
+    return case.table != "edge_shapes" or case.shape.useful_macs < most
 
 
 @cache
 def plain_cases() -> tuple[Case, ...]:
-    """Every 2-D row, not transposed, that asks for an input gradient, at the size at which it is run."""
-    found = []
-    for table in ("networks", "edge_shapes", "edge_regressions", "bugs_open"):
-        for case in load_cases(table):
-            shape = case.shape
-            if (
-                shape.ndim != 2
-                or shape.transposed
-                or (table == "bugs_open" and case.op not in ("dgrad", "all"))
-            ):
-                continue
-            if table == "edge_shapes" and shape.useful_macs >= LARGEST_EDGE_MACS:
-                continue
-            if table == "networks":
-                shape = smaller(shape, n=min(2, shape.n))
-            if case.id == "R_057":
-                shape = ConvShape(**(shape.to_dict() | {"size": (448, shape.size[1])}))  # type: ignore[arg-type]  # as above
-            found.append(replace(case, shape=shape))
-    return tuple(found)
+    """Every 2-D row that is not transposed."""
+    plain = (case for case in every_case() if case.shape.ndim == 2 and not case.shape.transposed)
+    return tuple(c for c in plain if c.table not in LATER and _small(c, LARGEST_EDGE_MACS))
+
+
+@cache
+def line_cases() -> tuple[Case, ...]:
+    """Every 1-D row that is not transposed."""
+    lines = (case for case in every_case() if case.shape.ndim == 1 and not case.shape.transposed)
+    return tuple(case for case in lines if _small(case, LARGEST_EDGE_MACS))
+
+
+@cache
+def deep_cases() -> tuple[Case, ...]:
+    """Every 3-D row of conv3d that is not transposed."""
+    deep = (case for case in every_case() if case.table == "conv3d" and not case.shape.transposed)
+    return tuple(case for case in deep if case.shape.useful_macs < LARGEST_MACS)
+
+
+@cache
+def transposed_cases() -> tuple[Case, ...]:
+    """Every transposed row."""
+    return tuple(c for c in every_case() if c.shape.transposed and _small(c, LARGEST_TRANSPOSED_MACS))
+
+
+LATER = ("pytorch_samples", "conv3d")
+"""Tables whose 2-D rows are not among the plain ones."""
+
+Item = TypeVar("Item")
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """`count` items, evenly over all of them."""
+    return [items[index * len(items) // count] for index in range(count)]
 
 
 def sample(count: int, most_macs: float) -> list[Case]:
-    """`count` rows that are cheap enough, spread evenly over the tables."""
-    cheap = [case for case in plain_cases() if case.shape.useful_macs <= most_macs]
-    step = len(cheap) / count
-    return [cheap[int(index * step)] for index in range(count)]
+    """`count` plain rows that are cheap enough, spread evenly over the tables."""
+    return spread([case for case in plain_cases() if case.shape.useful_macs <= most_macs], count)
 
 
 def operands(shape: ConvShape, dtype: str, grads: Sequence[str], integers: bool) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kernels.conv_backward import require_capacity
-from kernels.reference.checking import random_operands  # noqa: F401  # imported by the sweep as well
 from simulator.errors import CapacityError
 from targets.loader import load_target
 from tests.case_table import Case, load_cases
 from tests.kernels.rows import check_row
-from tests.kernels.sweep import plain_cases, sample
+from tests.kernels.sweep import sample
 
 SAMPLE = sample(60, 1.5e8)
 
@@ -18,14 +17,6 @@ SAMPLE = sample(60, 1.5e8)
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
 def test_sample(case: Case) -> None:
     """A fixed sample of rows, in both data types: integers exactly, random data within the bound."""
-    check_row(case.shape)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("case", plain_cases(), ids=lambda case: case.id)
-def test_every_row(case: Case) -> None:
-    """Every row, in both data types: integers exactly, random data within the bound."""
     check_row(case.shape)
 
 

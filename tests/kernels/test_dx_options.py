@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernels.conv_backward import conv_backward
 from kernels.dsp.dx.tiling import DxTiling
-from kernels.errors import OperandError, ShapeError, TilingError
+from kernels.errors import OperandError, TilingError
 from kernels.reference.checking import random_operands
 from kernels.shape.shapes import ConvShape
 from simulator.errors import CapacityError
@@ -291,11 +291,6 @@ def test_refusals_name_their_argument() -> None:
         with pytest.raises(OperandError) as caught:
             call()
         assert caught.value.argument == argument
-    with pytest.raises(ShapeError) as refused:
-        conv_backward(
-            shape=ConvShape(n=1, cin=2, size=(3, 3), cout=2, kernel=(1, 1), transposed=True), numerics=False
-        )
-    assert refused.value.argument == "transposed"
 
 
 def test_a_small_memory_is_named_with_the_field_to_lower() -> None:

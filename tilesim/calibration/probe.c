@@ -186,6 +186,22 @@ static double byte(size_t cache)
     return quartile(times, 32);
 }
 
+/* Nanoseconds a byte of all workers together, each with blocks of its own. */
+static double byte_together(size_t cache, int workers)
+{
+    double *found = shared(sizeof(double) * (size_t)workers), rate = 0;
+    for (int w = 0; w < workers; w++)
+        if (!fork()) {
+            found[w] = byte(cache);
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+    for (int w = 0; w < workers; w++)
+        rate += 1 / found[w];
+    return 1 / rate;
+}
+
 static void fork_and_join(double *fork_time, double *join_time, double *reap_time)
 {
     double forks[64], joins[64], reaps[64];
@@ -242,6 +258,7 @@ int main(int argc, char **argv)
     printf("multiply_add %.4f\nadd %.4f\nmove %.4f\ntap %.4f\n", alone, added, moved, tap(a, out));
     printf("page %.4f\nline %.4f\nbyte %.6f\n", page(), line(cache), byte(cache));
     printf("fork %.1f\njoin %.1f\nreap %.1f\n", forks, joins, reaps);
+    printf("byte_together %.6f\n", byte_together(cache, workers));
     printf("crowded %.4f\n", crowded(a, b, workers) / alone);
     return sink == 42;
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from kernels.dsp.dw.bias import ConvDb, outputs_at_a_time
 from kernels.dsp.dw.estimate import Setting
 from kernels.dsp.dw.kernel import ConvDw, DwTensors
@@ -15,10 +13,11 @@ from kernels.dsp.dw.reduce import Reduce
 from kernels.dsp.dw.shares import active
 from kernels.dsp.dw.tiling import DbTiling, DwTiling, checked_db
 from kernels.dsp.dx.geometry import Geometry
+from kernels.dsp.dx.lowering import device_shape, put_dy
 from kernels.dsp.dx.reorder import Reorder, Restore
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
-from simulator.memory.memories import Buffer, fill_from
+from simulator.memory.memories import Buffer
 from simulator.values.numerics import Array, DType, dtype
 
 
@@ -58,11 +57,13 @@ def dw_tiling(shape: ConvShape, operand: DType, machine: Machine, given: Mapping
 def allocate_dw(shape: ConvShape, operand: DType, machine: Machine, tiling: DwTiling) -> DwOperands:
     """Addresses in DDR for all that dw needs beside dy, before a number is made.
 
+    A transposed convolution is the adjoint of a plain one: the roles of x and dy are exchanged.
+
     Raises:
         CapacityError: DDR is too small.
     """
-    s, g = shape.as_3d(), Geometry.of(shape)
-    x = machine.tensor("x", (g.n, *s.size, g.cin), operand)
+    g = Geometry.of(shape)
+    x = machine.tensor("x", device_shape(shape, shape.x_shape), operand)
     holders = active(g, tiling.split, len(machine.cores))
     size = (g.cout, g.taps, g.cig)
     tap_major = machine.tensor("dw_tap_major", (1, *size), operand)
@@ -77,7 +78,8 @@ def run_dw(
     """Launch what dw needs: the products, the reduction over cores, and the order of the weights where it differs."""
     g = Geometry.of(shape)
     dy.constant = operands.x.constant = True
-    launch = machine.launch(ConvDw(g, tiling, DwTensors(dy, operands.x, operands.sums), operand))
+    made, read = (operands.x, dy) if shape.transposed else (dy, operands.x)
+    launch = machine.launch(ConvDw(g, tiling, DwTensors(made, read, operands.sums), operand))
     launch.useful_macs = shape.useful_macs
     if operands.sums is not operands.tap_major:
         machine.launch(Reduce("reduce_dw", operands.sums, operands.tap_major))
@@ -88,8 +90,7 @@ def run_dw(
 
 def put_x(shape: ConvShape, operands: DwOperands, x: Array) -> None:
     """Place the channel-first input in the device's layout."""
-    s, g = shape.as_3d(), Geometry.of(shape)
-    fill_from(operands.x, np.moveaxis(x.reshape(g.n, g.cin, *s.size), 1, -1))
+    put_dy(shape, operands.x, x)
 
 
 def take_dw(shape: ConvShape, operands: DwOperands) -> Array:

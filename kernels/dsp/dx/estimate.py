@@ -17,7 +17,6 @@ from kernels.dsp.dx.geometry import (
     Panel,
     Span,
     chunk_kinds,
-    dy_hull,
     kernel_rows,
     output_columns,
     piece_kinds,
@@ -42,7 +41,10 @@ class Rates:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a tiling is chosen for. Targets are compared by identity: their tables cannot be hashed."""
+    """What a tiling is chosen for; `bias` is whether the result starts at one.
+
+    Targets are compared by identity: their tables cannot be hashed.
+    """
 
     geometry: Geometry
     target: Target = field(compare=False)
@@ -51,6 +53,7 @@ class Setting:
     out_type: DType
     cores: int
     target_id: int = field(init=False)
+    bias: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target_id", id(self.target))
@@ -84,6 +87,39 @@ class Setting:
         """The target's matrix rate."""
         return self.operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
 
+    def depth(self, taps: int, k: int) -> int:  # noqa: ARG002  # some kernels sum over taps as well
+        """The length of a product's sum."""
+        return k
+
+    def width(self, taps: int, channels: int) -> int:
+        """The columns of a product."""
+        return taps * channels
+
+    def taps_together(self, column: str) -> list[int]:
+        """Kernel columns of a block that are tried."""
+        return [1] if column == "none" else [self.geometry.w.kernel, 1]
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes of the array memory that are kept free: for alignment, and the bias as it is given and added."""
+        wide = self.sum_type.size_bytes + self.operand.size_bytes
+        return 1024 + self.bias * (self.geometry.cin * wide + 128)
+
+    def tap_groups(
+        self, panel: Panel, block_taps: int, whole_rows: bool
+    ) -> list[tuple[int, int, tuple[Span, ...]]]:
+        """(taps of a product, taps whose weights are loaded for it, outputs) of the blocks of a panel."""
+        groups = _tap_groups(self.geometry, panel, block_taps, whole_rows)
+        return [(taps, taps, spans) for taps, spans in groups]
+
+    def product_cycles(self, gb: int, taps: int, cb: int, kb: int, kinds: Kinds) -> float:
+        """Cycles of a core for the products of a block, with what adds them to the panel."""
+        return sum(times * _chunk_cycles(self, gb, taps, cb, kb, m, runs) for m, runs, times in kinds)
+
+
+Kinds = Sequence[tuple[int, int, int]]
+"""(outputs, output rows, how many) of the chunks of a block."""
+
 
 @dataclass(frozen=True)
 class Blocking:
@@ -111,18 +147,18 @@ def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: b
     """The work of a panel under a blocking."""
     g, item = setting.geometry, setting.operand.size_bytes
     cycles, a_bytes, b_bytes, products = 0.0, 0, 0, 0
-    for taps, spans in _tap_groups(g, panel, blocking.block_taps, whole_rows):
+    for taps, loaded, spans in setting.tap_groups(panel, blocking.block_taps, whole_rows):
         kinds = [kind for s in spans for kind in chunk_kinds(s.rows, s.cols, panel.nb, blocking.positions)]
         outputs, cut = sum(m * times for m, _, times in kinds), sum(times for _, _, times in kinds)
         for kb, k_cuts in piece_kinds(g.cog, blocking.k):
             for cb, c_cuts in piece_kinds(panel.cb, blocking.block_channels):
                 times = k_cuts * c_cuts
-                cycles += times * _block_cycles(setting, panel.gb, taps, cb, kb, kinds)
+                cycles += times * _block_cycles(setting, panel.gb, (taps, loaded), cb, kb, kinds)
                 products += times * cut
-                a_bytes += times * outputs * panel.gb * kb * item
-                b_bytes += times * panel.gb * kb * taps * cb * item
+                a_bytes += times * outputs * panel.gb * setting.depth(taps, kb) * item
+                b_bytes += times * panel.gb * kb * loaded * cb * item
     count = panel.nb * panel.hb * panel.wb * panel.gb * panel.cb
-    hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb)) or (0, 0, 0, 0, 0, 0)
+    hull = g.hull(panel.d, panel.h, panel.hb, panel.w, panel.wb) or (0, 0, 0, 0, 0, 0)
     dy_bytes = panel.nb * hull[1] * hull[3] * hull[5] * panel.gb * g.cog * item
     vector = setting.target.vector_unit
     cycles += 3 * count * setting.sum_type.size_bytes / vector.register_bytes / vector.moves_per_cycle
@@ -152,20 +188,21 @@ def _tap_groups(
     return found
 
 
-def _block_cycles(
-    setting: Setting, gb: int, taps: int, cb: int, kb: int, kinds: Sequence[tuple[int, int, int]]
-) -> float:
-    """Cycles of a core for one block: its copies' issue, its products, its col2im."""
-    target, vector = setting.target, setting.target.vector_unit
-    spec, issue = target.matmul[setting.rate], target.issue
+def _block_cycles(setting: Setting, gb: int, taps: tuple[int, int], cb: int, kb: int, kinds: Kinds) -> float:
+    """Cycles of a core for one block: its copies' issue, its products, and what adds them to the panel."""
+    several = taps[1] > 1 and gb == 1 and cb < setting.geometry.cig
+    copies = taps[1] if several else min(taps[1], 1)
+    issued = float(copies * setting.target.issue.copy_cycles)
+    return issued + setting.product_cycles(gb, taps[0], cb, kb, kinds)
+
+
+def _chunk_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, m: int, runs: int) -> float:
+    """Cycles of a core for one product and its col2im."""
+    target, vector, issue = setting.target, setting.target.vector_unit, setting.target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
-    copies = taps if taps > 1 and gb == 1 and cb < setting.geometry.cig else 1
-    total = float(copies * issue.copy_cycles)
+    added = taps * runs * vector.run_cycles + 3 * taps * m * gb * registers / vector.moves_per_cycle
     fixed = issue.matmul_cycles + issue.copy_cycles + issue.vector_cycles + vector.call_cycles
-    for m, runs, times in kinds:
-        added = taps * runs * vector.run_cycles + 3 * taps * m * gb * registers / vector.moves_per_cycle
-        total += times * (matmul_cycles(spec, gb, m, taps * cb, kb) + fixed + added)
-    return total
+    return matmul_cycles(target.matmul[setting.rate], gb, m, taps * cb, kb) + fixed + added
 
 
 @dataclass(frozen=True)

@@ -63,14 +63,33 @@ class Geometry:
         """Kernel positions."""
         return self.d.kernel * self.h.kernel * self.w.kernel
 
+    def hull(self, d: int, h: int, hb: int, w: int, wb: int) -> tuple[int, int, int, int, int, int] | None:
+        """The box (plane, planes, row, rows, column, columns) of what is read for a panel of the result, if any."""
+        return dy_hull(self, (d, h, hb, w, wb))
+
     @classmethod
     def of(cls, shape: ConvShape) -> Geometry:
-        """The geometry of a checked shape that is not transposed."""
+        """The geometry of a checked shape; of a transposed convolution, that of the plain one it is the adjoint of.
+
+        What the plain one reads is then the output of the transposed one, and the other way round.
+        """
         s = shape.as_3d()
+        large, small = (s.out, s.size) if s.transposed else (s.size, s.out)
+        cin, cout = (s.cout, s.cin) if s.transposed else (s.cin, s.cout)
         axes = [
-            Axis(s.size[i], s.out[i], s.kernel[i], s.stride[i], s.pads[i][0], s.dilation[i]) for i in range(3)
+            Axis(large[i], small[i], s.kernel[i], s.stride[i], s.pads[i][0], s.dilation[i]) for i in range(3)
         ]
-        return cls(s.n, s.cin, s.cout, s.groups, *axes)
+        return cls(s.n, cin, cout, s.groups, *axes)
+
+    @property
+    def read_shape(self) -> tuple[int, ...]:
+        """[N, D, H, W, Cin]: what the convolution reads, in the device's layout."""
+        return (self.n, self.d.size, self.h.size, self.w.size, self.cin)
+
+    @property
+    def made_shape(self) -> tuple[int, ...]:
+        """[N, D, H, W, Cout]: what it makes."""
+        return (self.n, self.d.out, self.h.out, self.w.out, self.cout)
 
 
 @dataclass(frozen=True, slots=True)

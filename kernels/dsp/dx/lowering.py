@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,11 +29,14 @@ class DxOperands:
     workspace: Buffer | None
 
 
-def dx_tiling(shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object]) -> DxTiling:
-    """The tiling of dx on the machine's cores: chosen where it is not given."""
+def dx_tiling(
+    shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object], *, bias: bool = False
+) -> DxTiling:
+    """The tiling of dx on the machine's cores, chosen where it is not given; with room for a bias if there is one."""
     sum_type = dtype("fp16" if operand.name == "fp16" and given.get("fp16_accumulate") == "fp16" else "fp32")
     cores = len(machine.cores)
-    return plan(setting_for(Geometry.of(shape), machine.target, operand, sum_type, operand, cores), given)
+    setting = setting_for(Geometry.of(shape), machine.target, operand, sum_type, operand, cores)
+    return plan(replace(setting, bias=True) if bias else setting, given)
 
 
 def allocate_dy(shape: ConvShape, operand: DType, machine: Machine) -> Buffer:
@@ -42,23 +45,35 @@ def allocate_dy(shape: ConvShape, operand: DType, machine: Machine) -> Buffer:
     Raises:
         CapacityError: DDR is too small.
     """
-    s = shape.as_3d()
-    return machine.tensor("dy", (s.n, *s.out, s.cout), operand)
+    return machine.tensor("dy", device_shape(shape, shape.dy_shape), operand)
+
+
+def device_shape(shape: ConvShape, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """[N, C, *sizes] in the device's layout, [N, D, H, W, C]."""
+    return (dims[0], *(1,) * (3 - shape.ndim), *dims[2:], dims[1])
 
 
 def allocate_dx(
-    shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, dy: Buffer | None = None
+    shape: ConvShape,
+    operand: DType,
+    machine: Machine,
+    tiling: DxTiling,
+    dy: Buffer | None = None,
+    *,
+    name: str = "dx",
 ) -> DxOperands:
     """Addresses in DDR for all that dx needs (beside dy, where that has one), before a number is made.
+
+    The output of a transposed convolution is the dx of its adjoint, with another `name`.
 
     Raises:
         CapacityError: DDR is too small.
     """
-    s, g = shape.as_3d(), Geometry.of(shape)
+    g = Geometry.of(shape)
     dy = dy or allocate_dy(shape, operand, machine)
     w = machine.tensor("w", (g.cout, g.cig, g.taps), operand)
     tap_major = machine.tensor("w_tap_major", (g.cout, g.taps, g.cig), operand) if Reorder.needed(g) else w
-    dx = machine.tensor("dx", (g.n, *s.size, g.cin), operand)
+    dx = machine.tensor(name, g.read_shape, operand)
     workspace = None
     if tiling.column_place == "workspace":
         kind = dtype(tiling.fp16_accumulate if operand.name == "fp16" else "fp32")
@@ -68,9 +83,16 @@ def allocate_dx(
 
 
 def run_dx(
-    shape: ConvShape, operand: DType, machine: Machine, tiling: DxTiling, operands: DxOperands
+    shape: ConvShape,
+    operand: DType,
+    machine: Machine,
+    tiling: DxTiling,
+    operands: DxOperands,
+    *,
+    bias: Buffer | None = None,
+    name: str = "",
 ) -> None:
-    """Launch what dx needs: the weights' new order where it differs, then the products."""
+    """Launch what dx needs: the weights' new order where it differs, then the products, onto a bias or zero."""
     g = Geometry.of(shape)
     operands.dy.constant = operands.w.constant = True
     tap_major = operands.tap_major
@@ -79,8 +101,8 @@ def run_dx(
     else:
         machine.launch(Reorder(g, operands.w, tap_major))
         tap_major.constant = True
-    tensors = DxTensors(operands.dy, tap_major, operands.dx, operands.workspace)
-    launch = machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores)))
+    tensors = DxTensors(operands.dy, tap_major, operands.dx, operands.workspace, bias)
+    launch = machine.launch(ConvDx(g, tiling, tensors, operand, len(machine.cores), name=name))
     launch.useful_macs = shape.useful_macs
 
 
@@ -91,9 +113,9 @@ def put_operands(shape: ConvShape, operands: DxOperands, dy: Array, w: Array) ->
 
 
 def put_dy(shape: ConvShape, buffer: Buffer, dy: Array) -> None:
-    """Place channel-first dy in the device's layout."""
-    s = shape.as_3d()
-    fill_from(buffer, np.moveaxis(dy.reshape(s.n, s.cout, *s.out), 1, -1))
+    """Place channel-first dy, or another tensor of the call, in the device's layout."""
+    sizes = (1,) * (3 - shape.ndim) + dy.shape[2:]
+    fill_from(buffer, np.moveaxis(dy.reshape(*dy.shape[:2], *sizes), 1, -1))
 
 
 def put_w(shape: ConvShape, operands: DxOperands, w: Array) -> None:
@@ -104,4 +126,9 @@ def put_w(shape: ConvShape, operands: DxOperands, w: Array) -> None:
 
 def take_dx(shape: ConvShape, operands: DxOperands) -> Array:
     """dx, channel first, contiguous."""
-    return np.ascontiguousarray(np.moveaxis(operands.dx.numbers(), -1, 1)).reshape(shape.x_shape)
+    return taken(operands.dx, shape.x_shape)
+
+
+def taken(buffer: Buffer, dims: tuple[int, ...]) -> Array:
+    """A result in its shape [N, C, *sizes], contiguous."""
+    return np.ascontiguousarray(np.moveaxis(buffer.numbers(), -1, 1)).reshape(dims)

@@ -26,14 +26,14 @@ from simulator.instructions import Parts
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPlan:
-    """One product: `m` rows of dy, the box of the panel's dy that they are, and where the columns go in dx.
+class Product:
+    """One product of `m` rows, where they come from, and where its numbers go in the panel.
 
     Attributes:
-        place, size: the box [images, planes, rows, columns, Cout] within the dy of the panel.
-        seen: the columns as [groups, images, rows, columns, taps, channels].
-        parts: index pairs into dx [images, rows, columns, groups, channels] and into the columns.
-        runs, positions: loops of the col2im, and positions that it adds.
+        place: where it begins; the rows that it reads, or the outputs that it makes, counted within the panel.
+        size: of the rows that it reads.
+        seen: its numbers as they are added, [groups, images, rows, columns, .., channels].
+        parts: index pairs into the panel [images, rows, columns, groups, channels] and into what is seen.
     """
 
     m: int
@@ -41,8 +41,28 @@ class ChunkPlan:
     size: tuple[int, ...]
     seen: tuple[int, ...]
     parts: Parts
+
+    @property
+    def cost(self) -> tuple[object, ...]:
+        """What its instructions' cost depends on, beside the block."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlan(Product):
+    """Rows of dy: `place` and `size` are the box [images, planes, rows, columns, Cout] within the dy of the panel.
+
+    Attributes:
+        runs, positions: loops of the col2im, and positions that it adds.
+    """
+
     runs: int
     positions: int
+
+    @property
+    def cost(self) -> tuple[object, ...]:
+        """What its instructions' cost depends on, beside the block."""
+        return self.size, self.runs, self.positions, self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +78,8 @@ class BlockPlan:
     block: Block
     place: tuple[int, ...]
     size: tuple[int, ...]
-    chunks: tuple[ChunkPlan, ...]
-    whole: tuple[ChunkPlan, ...]
+    chunks: tuple[Product, ...]
+    whole: tuple[Product, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +96,7 @@ class PanelPlan:
 
     def shape(self) -> tuple[object, ...]:
         """What the cost of the panel's instructions depends on, beside the size of dx."""
-        return self.frame, tuple(
-            (b.size, tuple((c.size, c.runs, c.positions, c.place) for c in b.chunks)) for b in self.blocks
-        )
+        return self.frame, tuple((b.size, tuple(c.cost for c in b.chunks)) for b in self.blocks)
 
 
 @lru_cache(maxsize=64)
@@ -117,13 +135,17 @@ class Planner:
         g = self._geometry
         hull = dy_hull(g, (panel.d, panel.h, panel.hb, panel.w, panel.wb))
         if hull is None or g.cog == 0:
-            return PanelPlan(
-                None, (0, 0, 0), (BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ()),)
-            )
+            return self._nothing(panel)
         corner = (hull[0], hull[2], hull[4])
         frame = (panel.nb, hull[1], hull[3], hull[5], panel.gb * g.cog)
         blocks = self._row_blocks(panel) if self._tiling.column == "rows" else self._tap_blocks(panel)
         return PanelPlan(frame, corner, tuple(self._block(panel, block, corner) for block in blocks))
+
+    @staticmethod
+    def _nothing(panel: Panel) -> PanelPlan:
+        """The plan of a panel that nothing is added to."""
+        block = BlockPlan(Block(0, 0, panel.c, 0, 0, 0, ()), (), (), (_NO_CHUNK,), ())
+        return PanelPlan(None, (0, 0, 0), (block,))
 
     def _tap_blocks(self, panel: Panel) -> Iterator[Block]:
         """Blocks of one kernel row each: some of its columns, some channels, a piece of Cout."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from kernels.dsp.dx.blockings import blockings, halvings
 from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, panel_work
-from kernels.dsp.dx.geometry import Geometry, Panel, dy_hull
+from kernels.dsp.dx.geometry import Geometry, Panel
 from kernels.dsp.dx.shares import in_step, shares
 from kernels.dsp.dx.tiling import DxTiling, checked
 from kernels.dsp.places import default_look_ahead
@@ -16,9 +17,6 @@ from simulator.values.numerics import DType
 from targets.schema import Target
 
 SPLITS = ("batch", "rows", "channels")
-WIDTHS = (384, 288, 192, 96, 48, 32, 16)
-"""Channels of a block that are tried: multiples of the micro-kernel's width, then its parts."""
-
 PANEL_TRIES = 3
 """Heights of a panel that are tried, from the largest that fits."""
 
@@ -148,7 +146,7 @@ def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) 
                 )
                 continue
             count = _panel_count(setting, split, size)
-            for blocking in _blockings(setting, panel, given, probe):
+            for blocking in blockings(setting, panel, given, probe):
                 work = panel_work(setting, panel, blocking, probe.column == "rows")
                 for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
                     place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
@@ -176,14 +174,6 @@ def _values(
     return {**values, **given}
 
 
-def _halvings(total: int) -> list[int]:
-    """total, then halves rounded up, down to 1."""
-    found = [max(1, total)]
-    while found[-1] > 1:
-        found.append(-(-found[-1] // 2))
-    return found
-
-
 def _panel_sizes(
     setting: Setting, split: str, given: Mapping[str, object], probe: DxTiling
 ) -> Iterator[PanelSize]:
@@ -197,16 +187,16 @@ def _panel_sizes(
     wide = (
         [g.cig]
         if groups > 1 or probe.column == "rows"
-        else [max(16, -(-c // 16) * 16) for c in _halvings(share.channels[1])]
+        else [max(16, -(-c // 16) * 16) for c in halvings(share.channels[1])]
     )
     wide = [min(c, share.channels[1]) for c in wide]
     for channels in [probe.channels] if "channels" in given else dict.fromkeys(wide):
         tried = 0
-        for rows in [probe.rows] if "rows" in given else _halvings(share.rows[1]):
+        for rows in [probe.rows] if "rows" in given else halvings(share.rows[1]):
             size = _fitting(setting, rows, groups, channels, share.images[1], given, probe)
             if size is None:
                 continue
-            yield from (size._replace(images=images) for images in _halvings(size.images))
+            yield from (size._replace(images=images) for images in halvings(size.images))
             tried += 1
             if tried == PANEL_TRIES and probe.column != "rows":
                 break
@@ -234,8 +224,8 @@ def _fitting(
     room = setting.places.array_bytes - columns
     whole = rows >= g.h.size and g.d.size == 1
     together = min(images, max(1, TOGETHER // max(1, g.h.out * g.w.out))) if whole else 1
-    for cols in [probe.cols] if "cols" in given else (_halvings(g.w.size) if rows == 1 else [g.w.size]):
-        several = _halvings(together if cols >= g.w.size else 1)
+    for cols in [probe.cols] if "cols" in given else (halvings(g.w.size) if rows == 1 else [g.w.size]):
+        several = halvings(together if cols >= g.w.size else 1)
         for buffers in [probe.dx_buffers] if "dx_buffers" in given else (2, 1):
             for nb in [probe.images] if "images" in given else several:
                 images_here = nb if whole and cols >= g.w.size else 1
@@ -280,52 +270,6 @@ def _panel_count(setting: Setting, split: str, size: PanelSize) -> int:
     return total
 
 
-def _blockings(
-    setting: Setting, panel: Panel, given: Mapping[str, object], probe: DxTiling
-) -> Iterator[Blocking]:
-    """Blocks of columns and pieces of Cout, with as many outputs a product as SM and a half buffer hold."""
-    g, item = setting.geometry, setting.operand.size_bytes
-    half = probe.budget_bytes // 2 // setting.sum_type.size_bytes
-    sm = setting.places.scalar_bytes // 2 // item
-    for taps, channels in _block_shapes(g, panel, given, probe):
-        for k in _sum_pieces(g, panel, given, probe):
-            most = sm // (panel.gb * k)
-            if probe.column != "none":
-                most = min(most, half // (panel.gb * taps * channels))
-            if "positions" in given:
-                most = min(most, probe.positions)
-            if most >= 1:
-                yield Blocking(taps if probe.column != "rows" else g.w.kernel, channels, k, _even(most))
-
-
-def _sum_pieces(g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling) -> list[int]:
-    """Output channels of one product that are tried."""
-    if "k" in given:
-        return [min(probe.k, g.cog)]
-    least = 1 if probe.column == "rows" else min(g.cog, 32)
-    return [g.cog] if panel.gb > 1 else [k for k in _halvings(g.cog) if k >= least]
-
-
-def _even(positions: int) -> int:
-    """A whole number of micro-kernel rows, where there are that many."""
-    return positions // 6 * 6 if positions >= 6 else positions
-
-
-def _block_shapes(
-    g: Geometry, panel: Panel, given: Mapping[str, object], probe: DxTiling
-) -> list[tuple[int, int]]:
-    """(taps, channels) of a block."""
-    if probe.column == "rows":
-        return [(g.taps, panel.cb)]
-    taps = [probe.block_taps] if "block_taps" in given else [g.w.kernel, 1]
-    taps = [1] if probe.column == "none" else [min(t, g.w.kernel) for t in taps]
-    wide = [panel.cb] if panel.gb > 1 else [panel.cb, *(w for w in WIDTHS if w < panel.cb)]
-    wide = [min(probe.block_channels, panel.cb)] if "block_channels" in given else wide
-    return list(
-        dict.fromkeys((t, c) for t in taps for c in wide if t * c <= 768 or c <= 16 or len(wide) == 1)
-    )
-
-
 def _placements(
     setting: Setting,
     split: str,
@@ -340,7 +284,10 @@ def _placements(
     staging = setting.out_type.size_bytes if setting.out_type is not setting.sum_type else 0
     columns = 0 if probe.column == "none" else probe.budget_bytes
     room = (
-        where.array_bytes - columns - used * (setting.sum_type.size_bytes * size.dx_buffers + staging) - 1024
+        where.array_bytes
+        - columns
+        - used * (setting.sum_type.size_bytes * size.dx_buffers + staging)
+        - setting.reserved_bytes
     )
     share = shares(g, split, 0, setting.cores)[0]
     taps = g.taps if probe.column == "rows" else blocking.block_taps
@@ -385,7 +332,7 @@ def _largest_hull(g: Geometry, rows: int, cols: int) -> int:
     most = 0
     for d in {0, g.d.size // 2, g.d.size - 1}:
         for h in range(0, g.h.size, max(1, rows)):
-            hull = dy_hull(g, (d, h, min(rows, g.h.size - h), 0, g.w.size if cols >= g.w.size else cols))
+            hull = g.hull(d, h, min(rows, g.h.size - h), 0, g.w.size if cols >= g.w.size else cols)
             if hull:
                 wide = hull[5] if cols >= g.w.size else min(g.w.out, hull[5] + g.w.kernel * g.w.dilation)
                 most = max(most, hull[1] * min(g.h.out, hull[3] + 1) * wide)

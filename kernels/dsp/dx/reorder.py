@@ -15,6 +15,9 @@ from simulator.vector import Permute
 BUFFER_BYTES = 65536
 """Bytes of a piece, at most, where an output channel is not longer."""
 
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+"""Start and size on every axis."""
+
 Piece = tuple[int, int, int, int]
 """First output channel and their number, first input channel and their number."""
 
@@ -25,6 +28,8 @@ class Reorder:
     name = "reorder_weights"
     kind = "reorder"
     axes: tuple[str, ...] = ("k", "c")
+    tensor = "w"
+    order = (0, 2, 1)
 
     def __init__(self, geometry: Geometry, source: Buffer, result: Buffer) -> None:
         """From `source` [Cout, Cin / groups, taps] to `result` [Cout, taps, Cin / groups]."""
@@ -72,24 +77,34 @@ class Reorder:
         for name in ("reorder_in", "reorder_out"):
             space.ring(name, "array", size, self.source.dtype, depth=2)
 
+    def given(self, piece: Piece) -> Box:
+        """Where a piece lies in the source: [Cout, Cin / groups, taps]."""
+        k, kb, c, cb = piece
+        return (k, c, 0), (kb, cb, self.geometry.taps)
+
+    def made(self, piece: Piece) -> Box:
+        """Where it goes in the result."""
+        k, kb, c, cb = piece
+        return (k, 0, c), (kb, self.geometry.taps, cb)
+
     def program(self, core: Core) -> Iterator[Instruction]:
         """Load, transpose, store."""
-        taps = self.geometry.taps
 
         def load(step: Step) -> Iterator[Instruction]:
-            k, kb, c, cb = step.tile
-            local = core.rings["reorder_in"][step.ordinal]
+            local, coords = core.rings["reorder_in"][step.ordinal], (step.tile[0], step.tile[2])
+            name = f"load_{self.tensor}"
             yield from load_box(
-                local, self.source, (k, c, 0), (kb, cb, taps), channel=1, coords=(k, c), name="load_w"
+                local, self.source, *self.given(step.tile), channel=1, coords=coords, name=name
             )
 
         def compute(step: Step) -> Iterator[Instruction]:
-            k, kb, c, cb = step.tile
-            source = core.rings["reorder_in"][step.ordinal].dense((kb, cb, taps))
-            result = core.rings["reorder_out"][step.ordinal]
-            yield Permute(result.dense((kb, taps, cb)), source, (0, 2, 1), coords=(k, c))
+            coords, size = (step.tile[0], step.tile[2]), self.given(step.tile)[1]
+            source, result = core.rings["reorder_in"][step.ordinal], core.rings["reorder_out"][step.ordinal]
+            turned = tuple(size[axis] for axis in self.order)
+            yield Permute(result.dense(turned), source.dense(size), self.order, coords=coords)
+            name = f"store_{self.tensor}"
             yield from store_box(
-                self.result, (k, 0, c), (kb, taps, cb), result, channel=3, coords=(k, c), name="store_w"
+                self.result, *self.made(step.tile), result, channel=3, coords=coords, name=name
             )
 
         yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)
@@ -106,25 +121,12 @@ class Restore(Reorder):
     """The other way: from tap-major `source` to `result` [Cout, Cin / groups, taps]."""
 
     name = "restore_weights"
+    tensor = "dw"
 
-    def program(self, core: Core) -> Iterator[Instruction]:
-        """Load, transpose, store."""
-        taps = self.geometry.taps
+    def given(self, piece: Piece) -> Box:
+        """Where a piece lies in the tap-major source."""
+        return super().made(piece)
 
-        def load(step: Step) -> Iterator[Instruction]:
-            k, kb, c, cb = step.tile
-            local = core.rings["reorder_in"][step.ordinal]
-            yield from load_box(
-                local, self.source, (k, 0, c), (kb, taps, cb), channel=1, coords=(k, c), name="load_dw"
-            )
-
-        def compute(step: Step) -> Iterator[Instruction]:
-            k, kb, c, cb = step.tile
-            source = core.rings["reorder_in"][step.ordinal].dense((kb, taps, cb))
-            result = core.rings["reorder_out"][step.ordinal]
-            yield Permute(result.dense((kb, cb, taps)), source, (0, 2, 1), coords=(k, c))
-            yield from store_box(
-                self.result, (k, c, 0), (kb, cb, taps), result, channel=3, coords=(k, c), name="store_dw"
-            )
-
-        yield from walk((Loop(lambda _: self.tiles(core.rank, core.count), load=load),), compute)
+    def made(self, piece: Piece) -> Box:
+        """Where it goes in the result."""
+        return super().given(piece)

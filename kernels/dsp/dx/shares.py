@@ -55,7 +55,7 @@ class Share:
 def shares(geometry: Geometry, split: str, rank: int, count: int) -> tuple[Share, ...]:
     """The shares of core `rank` of `count`; none where there is nothing left for it."""
     whole = Share((0, geometry.n), (0, geometry.h.size), (0, geometry.groups), (0, geometry.cig))
-    if 0 in (geometry.n, geometry.cin, geometry.h.size):
+    if 0 in (geometry.n, geometry.cin, geometry.d.size, geometry.h.size, geometry.w.size):
         return ()
     if split == "batch":
         return tuple(

@@ -12,7 +12,27 @@ from kernels.errors import TilingError, unusable_tiling
 Split = Literal["batch", "rows", "channels"]
 
 
-class DxTiling(BaseModel):
+class PanelTiling(BaseModel):
+    """What every convolution by panels is walked with; the attributes are told by the tilings of dx and of y."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split: Split
+    weights: Literal["am", "gsm", "stream"]
+    images: int = Field(ge=1)
+    rows: int = Field(ge=1)
+    cols: int = Field(ge=1)
+    groups: int = Field(ge=1)
+    channels: int = Field(ge=1)
+    block_channels: int = Field(ge=1)
+    block_taps: int = Field(ge=1)
+    k: int = Field(ge=1)
+    positions: int = Field(ge=1)
+    ahead: int = Field(1, ge=0, le=8)
+    fp16_accumulate: Literal["fp32", "fp16"] = "fp32"
+
+
+class DxTiling(PanelTiling):
     """How conv_backward walks dx.
 
     Attributes:
@@ -32,27 +52,12 @@ class DxTiling(BaseModel):
         fp16_accumulate: what fp16 products are summed in.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    split: Split
     column: Literal["rows", "blocks", "none"] = "blocks"
     column_place: Literal["am", "workspace"] = "am"
     budget_bytes: int = Field(0x10000, ge=8)
-    weights: Literal["am", "gsm", "stream"]
     gsm_holds: Literal["dy", "w", "both", "none"]
-    images: int = Field(ge=1)
-    rows: int = Field(ge=1)
-    cols: int = Field(ge=1)
-    groups: int = Field(ge=1)
-    channels: int = Field(ge=1)
-    block_channels: int = Field(ge=1)
-    block_taps: int = Field(ge=1)
-    k: int = Field(ge=1)
-    positions: int = Field(ge=1)
     dx_buffers: int = Field(2, ge=1, le=2)
     dy_buffers: int = Field(2, ge=1, le=2)
-    ahead: int = Field(1, ge=0, le=8)
-    fp16_accumulate: Literal["fp32", "fp16"] = "fp32"
 
     @property
     def dy_in_gsm(self) -> bool:

@@ -23,6 +23,7 @@ def test_every_row_is_read() -> None:
         "edge_regressions": 60,
         "conv3d": 690,
         "pytorch_samples": 67,
+        "torch_npu_cases": 64,
         "bugs_open": 54,
     }
     for table in TABLES:

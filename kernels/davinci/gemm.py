@@ -1,0 +1,73 @@
+"""A matrix product on the Da Vinci family: its tiling, its tensors, and its launches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernels.davinci.product import Product, ProductTensors
+from kernels.davinci.product_rules import Matrices, plan_product
+from kernels.davinci.tiling import ProductTiling
+from kernels.davinci.vectors import CastAll, MemSet
+from simulator.machine import Machine
+from simulator.memory.memories import Buffer, fill_from
+from simulator.values.numerics import Array, dtype
+
+
+@dataclass(frozen=True)
+class DavinciGemm:
+    """One product, before a number is made."""
+
+    matrices: Matrices
+    tiling: ProductTiling
+    machine: Machine
+    tensors: ProductTensors
+    c: Buffer
+
+    @classmethod
+    def of(cls, matrices: Matrices, machine: Machine, given: Mapping[str, object]) -> DavinciGemm:
+        """Choose a tiling and addresses.
+
+        Raises:
+            TilingError: a field is not usable, or nothing fits with it.
+            CapacityError: main memory is too small.
+        """
+        p, tiling = matrices, plan_product(matrices, given)
+        a = machine.tensor("a", (p.k, p.m) if p.trans_a else (p.m, p.k), p.operand)
+        b = machine.tensor("b", (p.n, p.k) if p.trans_b else (p.k, p.n), p.operand)
+        c = machine.tensor("c", (p.m, p.n), p.operand)
+        partial = tiling.split_k > 1 and p.operand is not dtype("fp32")
+        sums = machine.tensor("c_sums", (p.m, p.n), dtype("fp32")) if partial else c
+        return cls(matrices, tiling, machine, ProductTensors(a, b, sums), c)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of this computer's memory."""
+        return 3 * (self.tensors.a.bytes + self.tensors.b.bytes + self.c.bytes + self.tensors.c.bytes)
+
+    @property
+    def flops_per_cycle(self) -> float:
+        """Peak of a core."""
+        return self.machine.target.cube[self.matrices.rate].flops_per_cycle
+
+    def put(self, arrays: Mapping[str, Array]) -> None:
+        """Place the operands."""
+        fill_from(self.tensors.a, arrays["a"])
+        fill_from(self.tensors.b, arrays["b"])
+
+    def run(self) -> None:
+        """Launch it: zeros first where cores add, and a cast after where they added in fp32."""
+        p, tensors, target = self.matrices, self.tensors, self.machine.target
+        tensors.a.constant = tensors.b.constant = True
+        if not self.c.size:
+            return
+        if self.tiling.split_k > 1 or not p.k:
+            self.machine.launch(MemSet(target, tensors.c))
+        if p.k:
+            self.machine.launch(Product(p, self.tiling, tensors))
+        if tensors.c is not self.c:
+            self.machine.launch(CastAll(target, self.c, tensors.c))
+
+    def take(self) -> Array:
+        """The product, [M, N]."""
+        return self.c.numbers()

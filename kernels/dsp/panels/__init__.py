@@ -1,0 +1,1 @@
+"""Convolutions by panels: boxes of a result that stay on the chip until they are complete."""

@@ -1,0 +1,73 @@
+"""What the neutral operators ask of a family of targets, and which family does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kernels.davinci.backward import Backward as DavinciBackward
+from kernels.dsp.backward import Backward as DspBackward
+from kernels.errors import OperandError
+from kernels.shape.shapes import ConvShape
+from simulator.machine import Machine
+from simulator.values.numerics import Array, DType, dtype
+
+STORED = {"hf32": "fp32"}
+"""Types that only the cube computes in, and what their operands are stored in."""
+
+
+class Gradients(Protocol):
+    """The gradients of one call, with tilings and addresses, before a number is made."""
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of this computer's memory that the numbers take."""
+
+    @property
+    def flops_per_cycle(self) -> float:
+        """Peak of a core (of a cube)."""
+
+    @property
+    def tiling(self) -> dict[str, object]:
+        """Every field with its prefix, and its value."""
+
+    def put(self, arrays: Mapping[str, Array]) -> None:
+        """Place the channel-first operands."""
+
+    def run(self) -> None:
+        """Launch what the gradients need."""
+
+    def take(self) -> dict[str, Array]:
+        """The gradients, channel first."""
+
+
+def stored_in(name: str) -> DType:
+    """The type that operands are stored in where the chip computes in the type called `name`."""
+    return dtype(STORED.get(name, name))
+
+
+def backward_of(
+    shape: ConvShape,
+    computed: str,
+    machine: Machine,
+    grads: tuple[str, ...],
+    given: Mapping[str, object],
+    *,
+    include_layout: bool = False,
+) -> Gradients:
+    """The gradients of a call on the machine's family; `computed` is the type that the chip computes in.
+
+    Raises:
+        TilingError: a field is not usable, or nothing fits with it.
+        CapacityError: main memory is too small.
+        OperandError: the family has no layouts to convert between.
+    """
+    operand = stored_in(computed)
+    if machine.target.family == "davinci":
+        return DavinciBackward.of(
+            shape, operand, machine, grads, given, rate=computed, include_layout=include_layout
+        )
+    if include_layout:
+        what = "this family of targets takes tensors as they are: there is no layout to convert"
+        raise OperandError(what, argument="include_layout", where=machine.target.name)
+    return DspBackward.of(shape, operand, machine, grads, given)

@@ -1,0 +1,116 @@
+"""Views of buffers: what an instruction reads or writes, as ranges of bytes and as numbers."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simulator.memory.ranges import Dims, Range, nested, packed_strides
+from simulator.values.numerics import Array
+
+if TYPE_CHECKING:
+    from simulator.memory.memories import Buffer
+
+
+class View:
+    """A part of a buffer: what an instruction reads or writes.
+
+    `range` covers its bytes, exactly where `exact`; `shape` is how the instruction sees it. A box carries the frame
+    (shape of the whole, size of the box, first element) that it was cut from; a packed view has none.
+    """
+
+    __slots__ = ("_frame", "buffer", "exact", "range", "shape", "start")
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        covered: Range,
+        exact: bool,
+        frame: tuple[tuple[int, ...], tuple[int, ...], int] | None = None,
+    ) -> None:
+        """Describe a part; `Buffer.box` and `Buffer.dense` check it against the buffer."""
+        self.buffer = buffer
+        self.start = start
+        self.shape = shape
+        self.range = covered
+        self.exact = exact
+        self._frame = frame
+
+    @property
+    def pieces(self) -> Range:
+        """Its rows as a transfer counts them: the range where that is exact, else every contiguous piece of the box."""
+        if self.exact or self._frame is None:
+            return self.range
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner = next(axis for axis in reversed(range(len(size))) if size[axis] != frame[axis])
+        run = prod(size[inner:]) * item
+        return Range(self.range.base, prod(size[:inner]), run, packed_strides(frame, item)[inner - 1])
+
+    def array(self) -> Array:
+        """The numbers: a view to write to, or a read-only copy of a box that is seen in a shape no view has."""
+        part = self._part()
+        if part.shape == self.shape:
+            return part
+        seen = part.reshape(self.shape)
+        if not np.may_share_memory(seen, part):
+            seen.flags.writeable = False
+        return seen
+
+    def levels(self) -> tuple[Range, Dims]:
+        """A range of two levels, and (size, stride in bytes) of the axes along which it is repeated.
+
+        What is not a box is its covering range.
+        """
+        if self.exact or self._frame is None:
+            return self.range, ()
+        frame, size, _ = self._frame
+        item = self.buffer.dtype.size_bytes
+        inner, outer = nested(tuple(zip(size, packed_strides(frame, item), strict=True)), item)
+        return Range(self.range.base, *inner), outer
+
+    def put(self, values: Array) -> None:
+        """Write as many numbers as the view has, in its order."""
+        part = self._part()
+        part[...] = values.reshape(part.shape)
+
+    def _part(self) -> Array:
+        """The numbers where they lie: a packed view in its shape, a box in its size."""
+        data = self.buffer.numbers()
+        if self._frame is None:
+            first = self.start[0]
+            return data[first : first + prod(self.shape)].reshape(self.shape)
+        whole, size, offset = self._frame
+        if data.shape != whole:
+            data = data.reshape(-1)[offset : offset + prod(whole)].reshape(whole)
+        return data[tuple(slice(f, f + s) for f, s in zip(self.start, size, strict=True))]
+
+
+class StridedView(View):
+    """Every so many elements of each axis of an array of this shape."""
+
+    __slots__ = ("_index", "_whole")
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        covered: Range,
+        exact: bool,
+        index: tuple[slice, ...],
+        whole: tuple[int, ...],
+    ) -> None:
+        super().__init__(buffer, start, shape, covered, exact)
+        self._index = index
+        self._whole = whole
+
+    def _part(self) -> Array:
+        data = self.buffer.numbers()
+        if data.shape != self._whole:
+            data = data.reshape(-1)[: prod(self._whole)].reshape(self._whole)
+        return data[self._index]
