@@ -2,6 +2,8 @@
  *
  *     nx_backward C_IN H W C_OUT KH KW STRIDE PAD WORKERS REPEATS [IN OUT]
  *
+ * With 0 workers it is the direct loop of one process instead.
+ *
  * Prints a line a step and repeat: name, wall time and time of the processor in nanoseconds; of a forked step the latter
  * is the parent's and the longest worker's. Operands are random numbers, or the elements of the file IN (input, weight,
  * dout); OUT gets dinput, dweight and dbias.
@@ -154,6 +156,38 @@ static void backward(const i64 *input, i64 c_in, i64 h, i64 w, const i64 *weight
     end("unmap", 0);
 }
 
+static void serial(const i64 *input, i64 c_in, i64 h, i64 w, const i64 *weight, i64 c_out, i64 kh_, i64 kw_,
+                   i64 stride, i64 pad, const i64 *dout, i64 *dinput, i64 *dweight, i64 *dbias)
+{
+    i64 oh_ = (h + 2 * pad - kh_) / stride + 1, ow_ = (w + 2 * pad - kw_) / stride + 1, k = c_in * kh_ * kw_;
+    begin();
+    for (i64 i = 0; i < c_in * h * w; i++)
+        dinput[i] = 0;
+    for (i64 i = 0; i < c_out * k; i++)
+        dweight[i] = 0;
+    for (i64 i = 0; i < c_out; i++)
+        dbias[i] = 0;
+    end("zero_outputs", 0);
+    begin();
+    for (i64 co = 0; co < c_out; co++)
+        for (i64 oh = 0; oh < oh_; oh++)
+            for (i64 ow = 0; ow < ow_; ow++) {
+                i64 g = dout[co * oh_ * ow_ + oh * ow_ + ow];
+                dbias[co] = soft_add(dbias[co], g);
+                for (i64 ci = 0; ci < c_in; ci++)
+                    for (i64 kh = 0; kh < kh_; kh++)
+                        for (i64 kw = 0; kw < kw_; kw++) {
+                            i64 ih = oh * stride + kh - pad, iw = ow * stride + kw - pad;
+                            if (ih < 0 || ih >= h || iw < 0 || iw >= w)
+                                continue;
+                            i64 o = ci * h * w + ih * w + iw, t = co * k + ci * kh_ * kw_ + kh * kw_ + kw;
+                            dweight[t] = soft_add(dweight[t], soft_mul(g, input[o]));
+                            dinput[o] = soft_add(dinput[o], soft_mul(g, weight[t]));
+                        }
+            }
+    end("backward", 0);
+}
+
 static i64 *operand(i64 count, FILE *from)
 {
     i64 *place = map(count);
@@ -182,7 +216,7 @@ int main(int argc, char **argv)
         n[i] = atoll(argv[i]);
     i64 c_in = n[1], h = n[2], w = n[3], c_out = n[4], kh = n[5], kw = n[6], stride = n[7], pad = n[8];
     int workers = (int)n[9];
-    if (stride < 1 || workers < 1 || (h + 2 * pad - kh) / stride + 1 < 1 || (w + 2 * pad - kw) / stride + 1 < 1)
+    if (stride < 1 || workers < 0 || (h + 2 * pad - kh) / stride + 1 < 1 || (w + 2 * pad - kw) / stride + 1 < 1)
         return 2;
     i64 m = ((h + 2 * pad - kh) / stride + 1) * ((w + 2 * pad - kw) / stride + 1);
     FILE *from = argc == 13 ? fopen(argv[11], "rb") : NULL;
@@ -191,10 +225,12 @@ int main(int argc, char **argv)
     i64 *input = operand(c_in * h * w, from), *weight = operand(c_out * c_in * kh * kw, from);
     i64 *dout = operand(c_out * m, from);
     i64 *dinput = map(c_in * h * w), *dweight = map(c_out * c_in * kh * kw), *dbias = map(c_out);
-    worker_cpu = (double *)map(workers);
+    worker_cpu = (double *)map(workers + 1);
     memset(dinput, 0, 8 * (size_t)(c_in * h * w));
     memset(dweight, 0, 8 * (size_t)(c_out * c_in * kh * kw));
-    for (i64 r = 0; r < n[10]; r++)
+    for (i64 r = 0; r < n[10] && !workers; r++)
+        serial(input, c_in, h, w, weight, c_out, kh, kw, stride, pad, dout, dinput, dweight, dbias);
+    for (i64 r = 0; r < n[10] && workers; r++)
         backward(input, c_in, h, w, weight, c_out, kh, kw, stride, pad, dout, dinput, dweight, dbias, workers);
     FILE *to = argc == 13 ? fopen(argv[12], "wb") : NULL;
     if (to) {

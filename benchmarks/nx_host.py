@@ -1,9 +1,10 @@
 """The fast nx backward on this computer beside its prediction: ten layers of networks, one image each.
 
 A C program with the steps of the page (`benchmarks/nx_backward.c`) is compiled with the system's compiler and forks a
-worker a core; `tilesim calibrate` measures the operations first. Two times are shown: by the clock on the wall, which is
-right on a computer with nothing else to do, and by the processor's: the parent's time and in each product the longest
-worker's, which other programs disturb less, but which leaves out forks and waiting.
+worker a core; `tilesim calibrate` measures the operations first. Two times are shown: by the clock on the wall, right
+on a computer with nothing else to do, and by the processor's: the parent's time and in each product the longest of the
+workers', which other programs disturb less, but which leaves out forks and waiting. For the smallest layers the direct
+loop of one process is timed, too, for how much faster the forked program is.
 
     python -m benchmarks.nx_host [--repeats 3] [--out DIR]
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.nx_workers import serial_ms
 from kernels.operators import run_operator
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
@@ -33,6 +35,8 @@ from tilesim.validation.picture import keep_scatter
 
 SOURCE = Path(__file__).with_name("nx_backward.c")
 LEAST, MOST, LAYERS = 1e6, 3e8, 10
+DIRECT = 4
+"""Layers for which the direct loop is timed."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ def predicted(shape: ConvShape, target: Target) -> Run:
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Spearman's: the correlation of the ranks; there are no ties among times."""
-    ranks = [np.argsort(np.argsort(each)) for each in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    ranks = np.stack([np.argsort(np.argsort(each)) for each in (a, b)])
+    return float(np.asarray(np.corrcoef(ranks))[0, 1])
 
 
 def calibrated(folder: Path) -> Target:
@@ -126,14 +130,22 @@ def show(found: Sequence[Row]) -> None:
         times = f"{row.wall:10.1f}{row.processor:10.1f}{row.predicted:10.1f}"
         print(f"{row.name[:40]:42}{row.macs:12,}{times}{errors}")
     guess = [row.predicted for row in found]
-    for name, times in (("wall", [r.wall for r in found]), ("processor", [r.processor for r in found])):
-        off = relative(guess, times)
-        naive = relative([row.products for row in found], times)
+    for clock, took in (("wall", [r.wall for r in found]), ("processor", [r.processor for r in found])):
+        off = relative(guess, took)
+        naive = relative([row.products for row in found], took)
         print(
-            f"{name}: median error {100 * np.median(off):.1f} %, largest {100 * max(off):.1f} %, "
-            f"rank correlation {rank_correlation(guess, times):.3f}; "
+            f"{clock}: median error {100 * np.median(off):.1f} %, largest {100 * max(off):.1f} %, "
+            f"rank correlation {rank_correlation(guess, took):.3f}; "
             f"the products alone: median {100 * np.median(naive):.1f} %"
         )
+
+
+def show_speed_ups(target: Target, program: Path, repeats: int) -> None:
+    """Print how many times as fast the forked program is as the direct loop, by the processor's time and predicted."""
+    for name, shape in layers()[:DIRECT]:
+        serial, fast = (timed(program, shape, workers, repeats)[1] for workers in (0, target.groups))
+        told = serial_ms(shape, target) / (predicted(shape, target).time_us / 1e3)
+        print(f"{name[:40]:42}direct loop {serial:8.1f} ms, {serial / fast:.2f} times, predicted {told:.2f}")
 
 
 def relative(guess: Sequence[float], times: Sequence[float]) -> list[float]:
@@ -153,9 +165,11 @@ def main() -> None:
         folder = Path(name)
         print(f"load {os.getloadavg()[0]:.1f} before")
         target = calibrated(folder)
-        found = rows(target, compiled(SOURCE, folder), asked.repeats)
+        program = compiled(SOURCE, folder)
+        found = rows(target, program, asked.repeats)
         print(f"load {os.getloadavg()[0]:.1f} after, {target.groups} workers")
-    show(found)
+        show(found)
+        show_speed_ups(target, program, asked.repeats)
     if asked.out:
         points = [("nx_host, wall time", row.wall, row.error) for row in found]
         keep_scatter(asked.out, points, "nx backward on this computer", "ms")

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.nx_host import layers, rank_correlation
-from kernels.nx import nx_f32_conv2d_backward_fast
+from kernels.nx import nx_f32_conv2d_backward, nx_f32_conv2d_backward_fast
 from targets.loader import load_target
 from tests.kernels.nx_calls import Problem
 from tilesim.calibration.compiler import COMPILERS, FOLDER, OPTIONS, compiled, compiler, output
@@ -76,10 +76,11 @@ def test_the_program_makes_the_numbers_of_the_simulation(tmp_path: Path) -> None
         problem = Problem(*sizes, real=True)
         given, made = tmp_path / "in", tmp_path / "out"
         given.write_bytes(b"".join(problem.operands[name].tobytes() for name in ("input", "weight", "dout")))
-        output([str(program), *map(str, sizes), "3", "1", str(given), str(made)])
-        problem.call(nx_f32_conv2d_backward_fast, workers=3)
-        outputs = [problem.operands[name] for name in ("dinput", "dweight", "dbias")]
-        assert (np.fromfile(made, np.int64) == np.concatenate(outputs)).all()
+        for workers, function in (("3", nx_f32_conv2d_backward_fast), ("0", nx_f32_conv2d_backward)):
+            output([str(program), *map(str, sizes), workers, "1", str(given), str(made)])
+            problem.call(function)
+            outputs = [problem.operands[name] for name in ("dinput", "dweight", "dbias")]
+            assert (np.fromfile(made, np.int64) == np.concatenate(outputs)).all()
 
 
 @with_compiler
