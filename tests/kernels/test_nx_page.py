@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -245,3 +248,12 @@ def test_addresses_and_arrays_of_a_device_are_pointers() -> None:
             nx_f32_conv2d_backward_fast(at[0] + 4, 1, 2, 4, 4, at[1], 3, 2, 2, 1, 1, *at[2:])
     for name, start, size in zip(names, starts, sizes, strict=True):
         assert (heap.data[start : start + size] == problem.numbers(name)).all()
+
+
+def test_the_example_of_the_page_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first Python block of docs/vendor-calls-nx.md gives the text block after it."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "vendor-calls-nx.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\s*```text\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    exec(compile(found[1], "example", "exec"), {})  # noqa: S102  # the page's own example
+    assert capsys.readouterr().out == found[2]
