@@ -2,7 +2,7 @@
 
     python benchmarks/fidelity.py [kind ...]
 
-Each row is printed as soon as it is known; all of them take some minutes.
+Each row is printed as soon as it is known; all of them take half a minute.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class Setting:
     name: str
     target: Mapping[str, object] = field(default_factory=dict)
     tiling: Mapping[str, object] = field(default_factory=dict)
-    grads: tuple[str, ...] = ("dx", "dw")
-    dtypes: tuple[str, ...] = ("fp32", "fp16")
+    outputs: tuple[str, ...] = ("dx", "dw")
+    dtypes: tuple[str, ...] = ("fp32",)
 
 
 def _lanes_halved() -> dict[str, object]:
@@ -83,15 +83,16 @@ CURVE = tuple(
     Setting(
         f"column={column} budget={budget:#x}",
         tiling={"column": column, "budget_bytes": budget},
-        grads=("dx",),
-        dtypes=("fp32",),
+        outputs=("dx",),
     )
     for column in ("rows", "blocks")
     for budget in BUDGETS
 )
 SETTINGS = (
-    Setting("default"),
-    Setting("fp16 sums in fp16", tiling={"fp16_accumulate": "fp16"}, dtypes=("fp16",)),
+    Setting("default", outputs=("dx", "dw", "y"), dtypes=("fp32", "fp16")),
+    Setting(
+        "fp16, sums in fp16", tiling={"fp16_accumulate": "fp16"}, outputs=("dx", "dw", "y"), dtypes=("fp16",)
+    ),
     Setting("clock 1000 MHz", {"clock_mhz": 1000.0}),
     Setting("clock 1800 MHz", {"clock_mhz": 1800.0}),
     Setting("lanes halved", _lanes_halved()),
@@ -102,9 +103,9 @@ SETTINGS = (
     Setting(
         "GSM bandwidth x 2", {"link.gsm.bytes_per_cycle": 47.2, "link.gsm.bytes_per_cycle_per_core": 10.84}
     ),
-    Setting("columns in a DDR workspace", tiling={"column_place": "workspace"}, grads=("dx",)),
-    Setting("no columns", tiling={"column": "none"}, grads=("dx",)),
-    Setting("dy not in GSM", tiling={"gsm_holds": "none"}, grads=("dx",)),
+    Setting("columns in a DDR workspace", tiling={"column_place": "workspace"}, outputs=("dx",)),
+    Setting("no columns", tiling={"column": "none"}, outputs=("dx",)),
+    Setting("dy not in GSM", tiling={"gsm_holds": "none"}, outputs=("dx",)),
     *CURVE,
 )
 
@@ -113,7 +114,7 @@ class Point(NamedTuple):
     """One layer under one setting: useful operations, seconds, and the peak in operations a second."""
 
     setting: str
-    grad: str
+    output: str
     dtype: str
     layer: str
     times: int
@@ -122,17 +123,20 @@ class Point(NamedTuple):
     peak: float
 
 
-def simulate(setting: Setting, grad: str, dtype: str, layer: Layer) -> Point:
-    """Time one layer; without an answer (no tiling fits) the seconds are infinite."""
+def simulate(setting: Setting, output: str, dtype: str, layer: Layer) -> Point:
+    """Time one layer: a gradient, or with output y the forward convolution."""
     target = load_target("mt7004", dict(setting.target))
-    prefix = {"dx": "", "dw": "dw."}[grad]
+    prefix = {"dx": "", "dw": "dw.", "y": ""}[output]
     tiling = {prefix + name: value for name, value in setting.tiling.items()}
-    run = ts.conv_backward(
-        shape=layer.shape, dtype=dtype, grads=(grad,), target=target, tiling=tiling, numerics=False
-    )
+    if output == "y":
+        run = ts.conv_forward(shape=layer.shape, dtype=dtype, target=target, tiling=tiling, numerics=False)
+    else:
+        run = ts.conv_backward(
+            shape=layer.shape, dtype=dtype, grads=(output,), target=target, tiling=tiling, numerics=False
+        )
     peak = run.peak_flops_per_cycle * target.clock_mhz * 1e6
     return Point(
-        setting.name, grad, dtype, layer.name, layer.times, 2.0 * run.useful_macs, run.time_us / 1e6, peak
+        setting.name, output, dtype, layer.name, layer.times, 2.0 * run.useful_macs, run.time_us / 1e6, peak
     )
 
 
@@ -143,24 +147,27 @@ def share(points: Sequence[Point]) -> float:
 
 
 def _jobs() -> list[tuple[Setting, str, str, Layer]]:
-    return [(s, g, d, layer) for s in SETTINGS for g in s.grads for d in s.dtypes for layer in LAYERS]
+    return [(s, g, d, layer) for s in SETTINGS for g in s.outputs for d in s.dtypes for layer in LAYERS]
 
 
 def _simulate(job: tuple[Setting, str, str, Layer]) -> Point:
     return simulate(*job)
 
 
+COLUMNS = [(output, dtype) for dtype in ("fp32", "fp16") for output in ("dx", "dw", "y")]
+
+
 def table(points: Sequence[Point]) -> list[str]:
-    """A Markdown table: one line a setting, a column for each gradient and data type."""
-    columns = [("dx", "fp32"), ("dw", "fp32"), ("dx", "fp16"), ("dw", "fp16")]
+    """A Markdown table: one line a setting, a column for each output and data type."""
+    columns = COLUMNS
     lines = [
-        "| setting | " + " | ".join(f"{g} {d}" for g, d in columns) + " |",
+        "| setting | " + " | ".join(f"{o} {d}" for o, d in columns) + " |",
         "|---|" + "---|" * len(columns),
     ]
     for name in dict.fromkeys(p.setting for p in points):
         cells = []
-        for grad, dtype in columns:
-            mine = [p for p in points if (p.setting, p.grad, p.dtype) == (name, grad, dtype)]
+        for output, dtype in columns:
+            mine = [p for p in points if (p.setting, p.output, p.dtype) == (name, output, dtype)]
             cells.append(f"{share(mine):.1f}" if mine else "")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
@@ -168,14 +175,14 @@ def table(points: Sequence[Point]) -> list[str]:
 
 def layer_table(points: Sequence[Point]) -> list[str]:
     """A Markdown table of the layers under the default setting."""
-    columns = [("dx", "fp32"), ("dw", "fp32"), ("dx", "fp16"), ("dw", "fp16")]
+    columns = COLUMNS
     lines = [
-        "| layer | " + " | ".join(f"{g} {d}" for g, d in columns) + " |",
+        "| layer | " + " | ".join(f"{o} {d}" for o, d in columns) + " |",
         "|---|" + "---|" * len(columns),
     ]
     for layer in LAYERS:
         mine = {
-            (p.grad, p.dtype): share([p]) for p in points if (p.setting, p.layer) == ("default", layer.name)
+            (p.output, p.dtype): share([p]) for p in points if (p.setting, p.layer) == ("default", layer.name)
         }
         lines.append(f"| {layer.name} | " + " | ".join(f"{mine[c]:.1f}" for c in columns) + " |")
     return lines

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kernels.dsp.product.tiling import GemmTiling
 from targets.loader import load_target
-from tilesim.validation.blocking import tiling_of
-from tilesim.validation.rows import BLOCKING, PUBLISHED, read_rows
-from tilesim.validation.scores import MOST_TILES, Score, predicted_cycles, score_rows, summaries
+from tilesim.validation.blocking import planned, tiling_of
+from tilesim.validation.rows import BLOCKING, PUBLISHED, Row, read_rows
+from tilesim.validation.scores import Predictor, Score, score_rows, summaries
+from tilesim.validation.steady import Sizes
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -28,12 +31,20 @@ def file_of(folder: Path, *lines: str) -> Path:
 
 
 def test_the_table_has_a_row_a_measurement(cli: Cli) -> None:
-    """Micro-kernels with a measured rate, and their group."""
-    result = cli("validate", "--kind", "microkernel")
-    assert result.exit_code == 0
-    assert "ft001" in result.stdout
-    assert "ft009" not in result.stdout  # of this one only the formula was published
-    assert "median %" in result.stdout
+    """Micro-kernels with a measured rate, those of which only the formula was published, and their groups."""
+    result = cli("validate", "--kind", "microkernel", "--json")
+    shown = json.loads(result.stdout)
+    groups = {group["group"]: group for group in shown["groups"]}
+    assert [row["name"] for row in shown["rows"]] == [f"ft{number:03}" for number in range(1, 12)]
+    assert {name: group["rows"] for name, group in groups.items()} == {
+        "microkernel": 8,
+        "microkernel, formula": 3,
+    }
+    assert all(abs(row["error"]) < 0.03 for row in shown["rows"])
+    assert groups["microkernel, formula"]["mean"] == 0
+    table = cli("validate", "--kind", "microkernel").stdout
+    assert "ft001" in table
+    assert "median %" in table
 
 
 def test_own_rows_are_scored(cli: Cli, tmp_path: Path) -> None:
@@ -94,14 +105,37 @@ def test_rows_of_each_class_are_near_their_measurements() -> None:
     assert all(abs(score.error) < abs(score.roofline_error) for score in scores)
 
 
-def test_a_long_row_is_extended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit the cycles of a quarter and an eighth are extended, to about the same figure."""
-    (row,) = (row for row in read_rows() if row.name == "ft012")
+@pytest.mark.parametrize("kind", ["gemm-irregular", "gemm-skinny"])
+@pytest.mark.parametrize("cores", [1, 8])
+def test_products_of_any_size_have_a_tiling(kind: str, cores: int) -> None:
+    """Where the rule of a class does not fit, it is gemm's own."""
     target = load_target("ft_m7032")
-    whole = predicted_cycles(row, target)
-    assert MOST_TILES > 10_000
-    monkeypatch.setattr("tilesim.validation.scores.MOST_TILES", 100)
-    assert predicted_cycles(row, target) == pytest.approx(whole, rel=0.002)
+    sizes = [(m, n, k) for m in (6, 200, 2000, 40000) for n in (16, 192, 2000) for k in (8, 97, 4096, 20480)]
+    for (m, n, k), mode, dtype in product(sizes, ("NN", "NT", "TN", "TT"), ("fp16", "fp32", "fp64")):
+        row = Row("x", "chip", cores, dtype, kind, mode, m, n, k, {}, 1.0, None)
+        problem, tiling = planned(row, target)
+        assert (problem.swapped, problem.m * problem.n) == (tiling.swap, m * n)
+
+
+def test_a_micro_kernel_that_the_target_lacks_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """Its table is named."""
+    line = SMALL.replace(",gemm,NN", ",microkernel,TT")
+    assert "fp64 TT" in cli.refuse("validate", "--measured", str(file_of(tmp_path, line)))
+
+
+def test_products_that_are_alike_are_simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same products come up in rows that differ in their length only."""
+    found: list[Sizes] = []
+
+    def simulated(_: Predictor, __: Row, ___: GemmTiling, sizes: Sizes) -> int:
+        found.append(sizes)
+        return 10**6
+
+    monkeypatch.setattr(Predictor, "_simulated", simulated)
+    chosen = ("ft029", "ft030", "ft031", "ft032")
+    scores = score_rows((row for row in read_rows() if row.name in chosen), load_target("ft_m7032"))
+    assert len(scores) == 4
+    assert len(found) == len(set(found)) == 8
 
 
 def test_summaries_are_of_absolute_errors() -> None:

@@ -390,3 +390,15 @@ def test_the_operator_runs_by_name() -> None:
     assert run.max_error is not None
     assert run.tolerance is not None
     assert run.max_error["c"] <= run.tolerance["c"]
+
+
+def test_reads_and_writes_of_a_core_take_turns() -> None:
+    """One DMA engine a core: it is busy for the time of both, not of the longer."""
+    call: dict[str, Any] = {"shape": (4096, 32, 32), "dtype": "fp32", "cores": 1, "numerics": False}
+    target = load_target("mt7004")
+    run = gemm(**call, target=target)
+    moved = run.to_dict()["traffic_bytes"]["ddr"]
+    read, write = (target.port[f"ddr_{way}"].bytes_per_cycle for way in ("read", "write"))
+    both = moved["read"] / read + moved["write"] / write
+    assert both < run.cycles < 1.2 * both
+    assert gemm(**call, target=load_target("mt7004", {"port.ddr_write.shares": ""})).cycles < both

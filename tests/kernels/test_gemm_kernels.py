@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.dsp.product.plan import plan_gemm
-from kernels.dsp.product.tiling import Problem
+from kernels.dsp.product.tiling import Problem, strips
 from kernels.errors import TilingError
 from kernels.gemm import check_gemm, gemm
 from kernels.reference.references import gemm_reference
@@ -84,6 +85,17 @@ def test_fp32_sums_cannot_begin_with_an_fp16_c() -> None:
     assert gemm(**call, tiling={"fp16_accumulate": "fp16"}).shape["accumulate"] is True
 
 
+@pytest.mark.parametrize("flags", list(product((False, True), repeat=2)))
+@pytest.mark.parametrize("accumulate", ["fp32", "fp16"])
+def test_fp16_is_computed_too(flags: tuple[bool, bool], accumulate: str) -> None:
+    """With sums of either type, however the operands are given; small integers are exact in both."""
+    a, b = operands((70, 100, 90), "fp16", *flags)
+    call: dict[str, Any] = {"trans_a": flags[0], "trans_b": flags[1]}
+    run = gemm(a, b, **call, target="ft_m7032", tiling={"fp16_accumulate": accumulate})
+    assert np.array_equal(run.outputs["c"], gemm_reference(a, b, **call))
+    assert check_gemm(run, a, b)["c"].ok
+
+
 def test_a_transposed_b_is_taken_as_it_is() -> None:
     """Where the target has the micro-kernel, A tiles go to AM and C tiles come from SM, and nothing is turned."""
     run = gemm(shape=(48, 64, 96), trans_b=True, dtype="fp64", target="ft_m7032", numerics=False)
@@ -122,3 +134,36 @@ def test_a_swapped_product_is_stored_the_other_way() -> None:
     assert np.array_equal(run.outputs["c"], gemm_reference(a, b, trans_a=True))
     assert (run.shape["m"], run.shape["n"], run.shape["trans_a"]) == (100, 12, True)
     assert run.tiling["M_G"] == 12
+
+
+PUBLISHED: list[tuple[str, dict[str, int]]] = [
+    ("nn", {"M_G": 6048, "K_G": 128, "M_A": 72, "K_A": 128, "N_A": 192, "M_S": 24}),
+    ("nn", {"M_G": 3024, "K_G": 256, "M_A": 144, "K_A": 256, "N_A": 96, "M_S": 12}),
+    ("nn", {"M_G": 1512, "K_G": 512, "M_A": 252, "K_A": 512, "N_A": 48, "M_S": 6}),
+    ("nt", {"M_G": 1440, "K_G": 512, "M_A": 36, "K_A": 512, "N_A": 64, "M_S": 12}),
+    ("nt", {"M_G": 720, "K_G": 1024, "M_A": 72, "K_A": 1024, "N_A": 32, "M_S": 12}),
+    ("nt", {"M_G": 288, "K_G": 2048, "M_A": 144, "K_A": 2048, "N_A": 16, "M_S": 6}),
+]
+"""The blockings of the GEMM paper (Yu et al.), of the kernel for B as it is and of the one for B transposed."""
+
+
+@pytest.mark.parametrize(("kernel", "blocking"), PUBLISHED)
+def test_published_blockings_are_fields_of_the_tiling(kernel: str, blocking: dict[str, int]) -> None:
+    """Each is kept, fits the memories, and cuts the product as its names say."""
+    m, n, k = 150, 384, blocking["K_G"] + 40
+    a, b = operands((m, n, k), "fp64", False, kernel == "nt")
+    run = gemm(a, b, trans_b=kernel == "nt", target="ft_m7032", cores=2, tiling=blocking)
+    assert {**run.tiling, **blocking, "kernel": kernel} == run.tiling
+    assert np.array_equal(run.outputs["c"], gemm_reference(a, b, trans_b=kernel == "nt"))
+    rows = [size for _, size in strips(0, m, blocking["M_A"])]
+    columns = 2 * len(strips(0, n // 2, blocking["N_A"]))  # of either panel of k
+    copies = Counter(run.trace.names[name] for name, core in names_and_cores(run) if core == 0)
+    assert copies["load_panel"] == 2
+    assert copies["load_b"] == columns
+    assert copies["store_c"] == columns * len(rows)
+    assert copies["load_a"] == columns * sum(len(strips(0, size, blocking["M_S"])) for size in rows)
+
+
+def names_and_cores(run: Run) -> list[tuple[int, int]]:
+    """(name, core) of the rows of a run, names as codes."""
+    return list(zip(run.trace["name"].tolist(), run.trace["core"].tolist(), strict=True))

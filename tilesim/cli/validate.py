@@ -55,7 +55,7 @@ def validate(
     out: Annotated[Path | None, typer.Option("--out", help=f"Directory for {PICTURE}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Run the simulator on published measurements and print the errors (some minutes for all products)."""
+    """Run the simulator on published measurements and print the errors (half a minute for all products)."""
     if suite == "instructions":
         _instructions(measured or INSTRUCTIONS, target, kind, out, as_json)
         return

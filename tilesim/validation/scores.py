@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
+from kernels.dsp.product.tiling import GemmTiling
 from kernels.gemm import gemm
 from simulator.instructions import matmul_cycles
 from simulator.values.numerics import dtype as named
+from targets.errors import TilesimError
 from targets.schema import Target
-from tilesim.validation.blocking import tiling_of
+from tilesim.validation.blocking import accumulates, planned
 from tilesim.validation.rows import MICROKERNEL, Row
-
-MOST_TILES = 300_000
-"""A tiles of a core beyond which a row is run with a quarter and an eighth of its columns, and extended: cores that
-divide the columns do the same for each tile of columns, panel by panel."""
+from tilesim.validation.steady import MOST_TILES, Sizes, repeats_of, steady_cycles, tiles
 
 MICRO_KERNELS = {"NN": "", "NT": "_nt", "NT-merged": "_nt_merged"}
 """Endings of the rate tables, by the mode of a row."""
@@ -74,17 +73,18 @@ class Summary:
 def score_rows(
     rows: Iterable[Row], target: Target, done: Callable[[Score], None] = lambda _: None
 ) -> list[Score]:
-    """Run every row that has a measured rate; `done` hears of each."""
-    scores = []
+    """Run every row that has a rate or cycles; `done` hears of each."""
+    scores, predictor = [], Predictor(target)
     for row in rows:
-        if row.gflops_per_core is None:
+        published = _published(row, target)
+        if published is None:
             continue
         score = Score(
             row.name,
             group_of(row),
             row.label,
-            row.gflops_per_core,
-            _gflops(row, target, predicted_cycles(row, target)),
+            published,
+            _gflops(row, target, predictor.cycles(row)),
             _gflops(row, target, roofline_cycles(row, target)),
         )
         scores.append(score)
@@ -92,8 +92,17 @@ def score_rows(
     return scores
 
 
+def _published(row: Row, target: Target) -> float | None:
+    """GFLOPS a core: as measured, or by the published cycles."""
+    if row.gflops_per_core is not None or row.cycles is None:
+        return row.gflops_per_core
+    return _gflops(row, target, row.cycles)
+
+
 def group_of(row: Row) -> str:
-    """What a row is summed up with."""
+    """What a row is summed up with; of some micro-kernels only the formula was published."""
+    if row.kind == MICROKERNEL:
+        return MICROKERNEL if row.gflops_per_core is not None else f"{MICROKERNEL}, formula"
     if row.kind == "gemm":
         return f"blocked {row.mode}"
     if row.kind == "gemm-skinny":
@@ -105,7 +114,7 @@ def summaries(scores: Sequence[Score]) -> list[Summary]:
     """One a group, and the last of all products (micro-kernels are not counted there)."""
     groups = list(dict.fromkeys(score.group for score in scores))
     made = [_summary(group, [s for s in scores if s.group == group]) for group in groups]
-    products = [s for s in scores if s.group != MICROKERNEL]
+    products = [s for s in scores if not s.group.startswith(MICROKERNEL)]
     return [*made, _summary("all products", products)] if products else made
 
 
@@ -125,37 +134,56 @@ def _summary(group: str, scores: Sequence[Score]) -> Summary:
     )
 
 
-def predicted_cycles(row: Row, target: Target) -> float:
-    """Cycles of a row: of a micro-kernel its formula and the call, of a product a run of the simulator."""
-    if row.kind == MICROKERNEL:
-        spec = target.matmul[row.dtype + MICRO_KERNELS[row.mode]].model_copy(update={"call_cycles": 0})
-        return matmul_cycles(spec, 1, row.m, row.n, row.k) + target.issue.matmul_cycles
-    tiling = tiling_of(row, target, named(row.dtype).size_bytes)
-    if tiling["split"] == "m" or _tiles(row, tiling) <= MOST_TILES:
-        return _run(row, target, tiling)
-    short, longer = (row.n // part // row.cores * row.cores for part in (8, 4))
-    first, second = (_run(replace(row, n=n), target, tiling) for n in (short, longer))
-    return second + (second - first) * (row.n - longer) / (longer - short)
+def formula_cycles(row: Row, target: Target) -> int:
+    """Cycles of one micro-kernel by the target's table, without the software around it."""
+    table = row.dtype + MICRO_KERNELS.get(row.mode, f" {row.mode}")
+    if table not in target.matmul:
+        what, known = "the target has no such micro-kernel", ", ".join(target.matmul)
+        raise TilesimError(what, where=f"row {row.name} on {target.name}", got=table, limit=known)
+    spec = target.matmul[table].model_copy(update={"call_cycles": 0})
+    return matmul_cycles(spec, 1, row.m, row.n, row.k)
 
 
-def _tiles(row: Row, tiling: dict[str, object]) -> float:
-    """A tiles that a core multiplies, about."""
-    width, height, step = (int(str(tiling[name])) for name in ("N_A", "M_S", "K_A"))
-    return row.m / height * row.n / width * row.k / step / row.cores
+class Predictor:
+    """Cycles of rows on a target; products that several rows are made of are simulated once."""
 
+    def __init__(self, target: Target, most_tiles: float = MOST_TILES) -> None:
+        """Simulate a product as it is up to so many A tiles of a core, and extend it beyond."""
+        self._target = target
+        self._most_tiles = most_tiles
+        self._known: dict[Hashable, int] = {}
 
-def _run(row: Row, target: Target, tiling: dict[str, object]) -> int:
-    return gemm(
-        shape=(row.m, row.n, row.k),
-        trans_a=row.trans_a,
-        trans_b=row.trans_b,
-        accumulate=True,
-        target=target,
-        cores=row.cores,
-        dtype=row.dtype,
-        tiling=tiling,
-        numerics=False,
-    ).cycles
+    def cycles(self, row: Row) -> float:
+        """Of a micro-kernel its formula and, if it was measured, the call; of a product a simulation."""
+        if row.kind == MICROKERNEL:
+            call = self._target.issue.matmul_cycles if row.gflops_per_core is not None else 0
+            return formula_cycles(row, self._target) + call
+        problem, tiling = planned(row, self._target)
+        whole = problem.m, problem.n, problem.k
+        if tiles(problem, tiling) <= self._most_tiles:
+            return self._run(row, tiling, whole)
+        return steady_cycles(lambda each: self._run(row, tiling, each), whole, repeats_of(problem, tiling))
+
+    def _run(self, row: Row, tiling: GemmTiling, sizes: Sizes) -> int:
+        """Cycles of a row's product with other sizes, those that its tiling speaks of."""
+        key = (row.dtype, row.cores, row.trans_a, row.trans_b, tiling, sizes)
+        if key not in self._known:
+            self._known[key] = self._simulated(row, tiling, sizes)
+        return self._known[key]
+
+    def _simulated(self, row: Row, tiling: GemmTiling, sizes: Sizes) -> int:
+        m, n, k = sizes
+        return gemm(
+            shape=(n, m, k) if tiling.swap else sizes,
+            trans_a=row.trans_a,
+            trans_b=row.trans_b,
+            accumulate=accumulates(row),
+            target=self._target,
+            cores=row.cores,
+            dtype=row.dtype,
+            tiling=tiling.model_dump(),
+            numerics=False,
+        ).cycles
 
 
 def roofline_cycles(row: Row, target: Target) -> float:

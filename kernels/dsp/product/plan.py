@@ -257,10 +257,10 @@ class _Defaults:
 
     @cached_property
     def m_s(self) -> int:
-        """As many rows as SM holds, in whole kernels."""
+        """As many rows as SM holds, in whole kernels, and not more than C tiles can have."""
         most = min(self.a_bytes // (self.k_a * self.item), MOST_KERNEL_ROWS)
-        if self.nt:
-            most = min(most, self.c_bytes // (self.n_a * self._c_bytes(self.probe.ahead + 1)))
+        buffers = self.probe.c_buffers if "c_buffers" in self.given else 1 + self.probe.ahead
+        most = min(most, self._c_rows(buffers))
         most = self._at_most(whole(most, self.spec.kernel_rows), "M_A", "M_G")
         return self._or("M_S", min(most, self.rows))
 
