@@ -26,6 +26,7 @@ class Work(NamedTuple):
     Attributes:
         multiplies, adds: software fp32 operations.
         moves: elements that are loaded and stored.
+        scatters: elements that are moved to places a page and more apart.
         taps: taps whose place is compared with the edges of the input.
         lines: lines that are reached at a stride and lie in no cache.
         pages: pages of a fresh mapping that are touched first.
@@ -35,6 +36,7 @@ class Work(NamedTuple):
     multiplies: int = 0
     adds: int = 0
     moves: int = 0
+    scatters: int = 0
     taps: int = 0
     lines: int = 0
     pages: int = 0
@@ -100,6 +102,7 @@ def loop_cycles(target: Target, work: Work, workers: int = 1) -> int:
         (work.multiplies, spec.multiply_cycles),
         (work.adds, spec.add_cycles),
         (work.moves, spec.move_cycles),
+        (work.scatters, spec.scatter_cycles),
         (work.taps, spec.tap_cycles),
         (work.lines, spec.line_cycles),
         (work.pages, spec.page_cycles),

@@ -15,6 +15,8 @@ class HostSpec(Table):
     Attributes:
         multiply_cycles, add_cycles: a software multiply and add of fp32, as calls.
         move_cycles: an element loaded and stored.
+        scatter_cycles: an element that is moved to a page of its own, in a line that lies in the cache: neighbours in
+            time are a page and more apart, so that pages' addresses and places of the first cache run out.
         tap_cycles: the index of a tap and its comparisons with the edges of the input.
         line_cycles: a line that is reached at a stride and lies in no cache.
         page_bytes, page_cycles: a page of a fresh mapping: its size, its first touch and its release.
@@ -25,6 +27,7 @@ class HostSpec(Table):
     multiply_cycles: Rate
     add_cycles: Rate
     move_cycles: Rate
+    scatter_cycles: Rate
     tap_cycles: Rate
     line_cycles: Rate
     page_bytes: Count

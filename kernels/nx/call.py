@@ -15,7 +15,8 @@ from kernels.nx.operands import Operand, Pointer, device_for, located
 from kernels.nx.serial import backward
 from kernels.nx.steps import Step, bias, col2im, im2col, transpose, zero
 from kernels.nx.work import Counter
-from kernels.placement import chosen_cores
+from simulator.device.device import Device
+from simulator.errors import ProgramError
 from simulator.machine import Machine
 from simulator.results.run import Run
 from simulator.values.numerics import Array
@@ -112,7 +113,7 @@ def _call(
             got=device.target.family,
             limit="targets of the family host",
         )
-    machine = device.machine(chosen_cores(device.target, workers))
+    machine = device.machine(range(_workers(device, workers)))
     if machine.numerics:
         require_host_memory(4 * (3 * runs(g.k) * g.m + 2 * sum(g.elements().values())))
     pointers = located(device, machine, given, g.elements())
@@ -120,6 +121,31 @@ def _call(
     pointers.write_back()
     device.keep(_run(name, g, machine, pointers.operands), machine.cores)
     return OK
+
+
+def _workers(device: Device, asked: object) -> int:
+    """How many workers a product forks.
+
+    Raises:
+        OperandError: it is no number from 1 to that of the cores.
+        ProgramError: the call is made inside `Device.spmd`.
+    """
+    if device.team is not None:
+        raise ProgramError(
+            "a call that forks workers of its own inside a team", where="spmd", remedy="call it outside"
+        )
+    most = device.target.groups
+    if asked is None:
+        return most
+    if not isinstance(asked, int | np.integer) or isinstance(asked, bool) or not 1 <= asked <= most:
+        raise OperandError(
+            "a number of workers that the target has no cores for",
+            argument="workers",
+            where=device.target.name,
+            got=repr(asked),
+            limit=f"1 to {most}",
+        )
+    return int(asked)
 
 
 def launch(machine: Machine, steps: Sequence[Step | ForkedProduct]) -> None:

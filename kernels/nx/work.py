@@ -37,23 +37,36 @@ class Counter:
         """Visits that find their line gone, where so many others are visited before each comes again."""
         return visits if lines_a_pass * LINE > self.cache_bytes else 0
 
+    def moves(self, elements: int, step: int) -> tuple[int, int]:
+        """(near, far) moves of so many elements to places `step` elements apart: far ones have a page of their own."""
+        return (0, elements) if step * ITEM >= self.page_bytes else (elements, 0)
+
     def transpose(self, rows: int, columns: int) -> Work:
         """A [rows, columns] matrix into a fresh mapping, turned: each row is scattered over `columns` lines."""
         moved = rows * columns
+        near, far = self.moves(moved, rows)
         return Work(
-            moves=moved,
+            moves=near,
+            scatters=far,
             lines=self.missed(columns, moved),
             pages=self.pages(moved),
             bytes=3 * ITEM * moved,
         )
 
     def im2col(self, g: Geometry, oh: int) -> Work:
-        """One row of outputs: each scatters its K taps, one row of the transposed columns apart."""
+        """One row of outputs: each scatters its K taps, one row of the transposed columns apart.
+
+        They come from as many rows of the input as there are channels and kernel rows, which are fetched from pages of
+        their own where a channel is that large.
+        """
         taps = g.ow * g.k if g.has_taps else 0
         read = g.c_in * min(g.kh, g.stride) * g.w if g.reads_input else 0
         total = self.pages(g.k * g.m) if taps else 0
+        near, far = self.moves(taps, g.m)
+        fetched = self.moves(g.ow * g.c_in * g.kh, g.h * g.w)[1] if read else 0
         return Work(
-            moves=taps,
+            moves=near,
+            scatters=far + fetched,
             taps=taps,
             lines=self.missed(g.k, taps),
             pages=total * (oh + 1) // g.oh - total * oh // g.oh,

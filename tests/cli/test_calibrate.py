@@ -24,6 +24,7 @@ NS = {
     "multiply_add": 30.0,
     "add": 10.0,
     "move": 1.0,
+    "scatter": 3.0,
     "tap": 4.0,
     "page": 500.0,
     "line": 8.0,
@@ -56,6 +57,7 @@ def test_the_file_is_a_target_with_the_numbers(cli: Cli, measured: dict[str, flo
     assert (target.link["ddr"].gigabytes_per_second, target.port["load"].gigabytes_per_second) == (25, 10)
     spec = target.host_core
     assert (spec.multiply_cycles, spec.add_cycles, spec.move_cycles, spec.tap_cycles) == (40, 20, 2, 6)
+    assert spec.scatter_cycles == 6
     assert (spec.line_cycles, spec.page_cycles, spec.fork_cycles, spec.crowded_factor) == (
         16,
         1000,

@@ -221,6 +221,23 @@ def refusal_of(device: Device, arguments: list[object]) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("workers", [0, 17, -1, True, 1.0])
+def test_workers_that_there_are_no_cores_for_are_an_error(workers: object) -> None:
+    """1 to 16 on nx_host."""
+    problem = Problem(2, 4, 4, 3, 2, 2)
+    with pytest.raises(OperandError, match="limit 1 to 16"):
+        problem.call(nx_f32_conv2d_backward_fast, workers=workers)
+    assert problem.untouched
+
+
+def test_a_team_makes_no_call_that_forks() -> None:
+    """A function that runs once a core would fork once a core."""
+    problem = Problem(2, 4, 4, 3, 2, 2)
+    with Device("nx_host") as device, pytest.raises(ProgramError, match="inside a team"):
+        device.spmd(lambda: nx_f32_conv2d_backward_fast(*problem.arguments()), 0b11)
+    assert problem.untouched
+
+
 def test_mappings_that_do_not_fit_are_an_error_and_nothing_is_written() -> None:
     """Where mmap fails, the page would write to address -12."""
     with Device("nx_host", numerics=False) as device:

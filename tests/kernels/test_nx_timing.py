@@ -23,6 +23,7 @@ SIMPLE = {
     "host.multiply_cycles": 10,
     "host.add_cycles": 5,
     "host.move_cycles": 1,
+    "host.scatter_cycles": 7,
     "host.tap_cycles": 2,
     "host.page_cycles": 100,
     "host.fork_cycles": 1000,
@@ -161,6 +162,8 @@ def test_rows_of_the_other_operand_are_read_again_where_they_do_not_stay_in_the_
     again, once = (each.product(8, 8, 10, 100, fresh=False).bytes for each in (small, large))
     assert again - once == 7 * 8000
     assert small.transpose(4, 100).lines == 400
+    near, far = small.transpose(511, 2), small.transpose(512, 2)
+    assert (near.moves, near.scatters, far.moves, far.scatters) == (1022, 0, 0, 1024)
     assert large.transpose(4, 100).lines == 0
 
 

@@ -15,7 +15,7 @@ from tilesim.calibration.compiler import FOLDER, compiled, output
 CPUINFO = Path("/proc/cpuinfo")
 
 NAMES = (
-    *("multiply_add", "add", "move", "tap", "page", "line"),
+    *("multiply_add", "add", "move", "scatter", "tap", "page", "line"),
     *("byte", "byte_together", "fork", "join", "reap", "crowded"),
 )
 

@@ -110,6 +110,25 @@ static double move(const int64_t *a, int64_t *out)
     return quartile(times, 256);
 }
 
+/* Stores to 576 lines in turn, 25,088 bytes apart, as im2col of 56 x 56 outputs makes them. */
+static double scatter(const int64_t *a)
+{
+    size_t step = 3136, rows = 576;
+    int64_t *out = shared(8 * step * rows);
+    memset(out, 0, 8 * step * rows);
+    double times[48];
+    for (size_t w = 0; w < 48; w++) {
+        double begin = now();
+        for (size_t p = 64 * w; p < 64 * w + 64; p++)
+            for (size_t k = 0; k < rows; k++)
+                out[k * step + p] = a[p + k];
+        times[w] = (now() - begin) / (64 * (double)rows);
+    }
+    sink += out[step];
+    munmap(out, 8 * step * rows);
+    return quartile(times, 48);
+}
+
 /* Columns of 8 channels of 16 x 16 under a kernel of 3 x 3 with a pad of 1: the comparisons and the move of a tap. */
 static double tap(const int64_t *a, int64_t *out)
 {
@@ -256,6 +275,7 @@ int main(int argc, char **argv)
     double alone = multiply_add(a, b, 1024), forks, joins, reaps, moved = move(a, out), added = add(a);
     fork_and_join(&forks, &joins, &reaps);
     printf("multiply_add %.4f\nadd %.4f\nmove %.4f\ntap %.4f\n", alone, added, moved, tap(a, out));
+    printf("scatter %.4f\n", scatter(a));
     printf("page %.4f\nline %.4f\nbyte %.6f\n", page(), line(cache), byte(cache));
     printf("fork %.1f\njoin %.1f\nreap %.1f\n", forks, joins, reaps);
     printf("byte_together %.6f\n", byte_together(cache, workers));

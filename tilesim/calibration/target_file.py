@@ -42,6 +42,7 @@ def facts(base: Target, computer: Computer, ns: Mapping[str, float]) -> Iterator
     yield "host", "multiply_cycles", cycles("multiply_add", ns["add"]), "a multiply-add less an add, as calls"
     yield "host", "add_cycles", cycles("add"), "a sum of random numbers, as calls"
     yield "host", "move_cycles", cycles("move"), "a transposition inside the cache"
+    yield "host", "scatter_cycles", cycles("scatter"), "stores to 576 lines in turn, 25,088 bytes apart"
     yield "host", "tap_cycles", cycles("tap", ns["move"]), "im2col inside the cache less the moves"
     yield "host", "line_cycles", cycles("line"), "writes at a stride beyond the cache"
     yield "host", "page_bytes", computer.page_bytes, "the system's configuration"
