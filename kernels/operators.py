@@ -55,14 +55,15 @@ OPERATORS = {
     "conv_forward": Operator(
         "conv_forward",
         "the output of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "y = im2col(x) x w: panels of y stay on the chip, starting at the bias or at zero, until all taps and input"
         " channels are added; rows of x come tap beside tap, and outputs at a border have products of their own, so"
         " that padding is never multiplied. 1 to 3 spatial axes, groups, dilation, stride, pads of each side, fp16 and"
         " fp32. Tiling fields are split, weights, gsm_holds, images, rows, cols, groups, channels, block_channels,"
         " block_taps, k, positions, y_buffers, x_buffers, ahead and fp16_accumulate. A transposed one is the dx of its"
-        " adjoint, with the fields of that.",
+        " adjoint, with the fields of that. On cubes load3d makes the columns, there is no bias, and"
+        " fields are walk, m, n, k, channels, taps, split, weights, l1_a, l1_b and l0c.",
     ),
     "gemm": Operator(
         "gemm",
