@@ -14,6 +14,7 @@ from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
+from kernels.nx.trial import run_backward_fast
 from kernels.placement import chosen_cores, chosen_dtype
 from kernels.reference.checking import (
     check_conv_backward,
@@ -84,6 +85,15 @@ OPERATORS = {
         " 0x10000 bytes or the least that holds a column row; other fields are those of dx, on the depthwise path"
         " split, rows, cols, channels and ahead.",
     ),
+    "conv2d_backward_fast": Operator(
+        "conv2d_backward_fast",
+        "gradients by im2col and two products that forked workers share",
+        ("host",),
+        ("dx", "dw", "db"),
+        "nx_f32_conv2d_backward_fast of kernels.nx: one image, fp32 in software on 8-byte elements. Transposed im2col,"
+        " transposes of dout and weight, dweight and dcol by matmul_t on --cores forked workers, sums of the bias,"
+        " col2im. Plain 2-D convolutions of one stride and one pad; all three gradients are made. It has no tiling.",
+    ),
 }
 
 
@@ -108,6 +118,12 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
+    _require_family(name, target)
+    if name == "conv2d_backward_fast" and isinstance(shape, ConvShape):
+        _refuse_choices(name, dtype, tiling)
+        return run_backward_fast(
+            shape, target, len(chosen), numerics=numerics, seed=seed, integers=integers, check=check
+        )
     computed = chosen_dtype(target, dtype, {})
     kind = stored_in(computed)
     if grads and not OPERATORS[name].gradients:
@@ -138,6 +154,29 @@ def run_operator(
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
+
+
+def _require_family(name: str, target: Target) -> None:
+    """A host runs the operators of hosts only, and they run nowhere else; others are refused by the operators."""
+    families = OPERATORS[name].families
+    if (target.family == "host") != ("host" in families):
+        raise OperandError(
+            "the operator does not run on this family of targets",
+            argument="target",
+            where=target.name,
+            got=target.family,
+            limit=", ".join(families),
+        )
+
+
+def _refuse_choices(name: str, kind: str | None, tiling: Mapping[str, object] | None) -> None:
+    """Refuse what the page's call has no choice of."""
+    if kind not in (None, "fp32", "native"):
+        raise OperandError(
+            "the operator computes in fp32", argument="dtype", where=name, got=kind, limit="fp32"
+        )
+    if tiling:
+        raise OperandError("the operator has no tiling", argument="tiling", where=name, got=", ".join(tiling))
 
 
 def mask_cores(mask: int, target: Target) -> tuple[int, ...]:

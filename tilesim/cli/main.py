@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import tilesim
+from tilesim.cli.calibrate import calibrate
 from tilesim.cli.compare import compare
 from tilesim.cli.diff import diff
 from tilesim.cli.errors import exit_status
@@ -62,6 +63,7 @@ app.command()(report)
 app.command()(compare)
 app.command()(diff)
 app.command()(validate)
+app.command()(calibrate)
 
 
 def main() -> None:
