@@ -132,11 +132,11 @@ def _of_paths(trace: Trace, target: Target) -> tuple[NDArray[np.bool_], NDArray[
 def _room(trace: Trace, ahead: Ints, rows: NDArray[Any], begun: Ints) -> Ints:
     """For rows that were issued later than the scalar unit was free: whose start made room in the queue."""
     found = np.full(len(trace), -1, np.int64)
-    start, previous = trace["start"], ahead
+    start, previous, at = trace["start"].tolist(), ahead.tolist(), begun.tolist()
     for row in rows.tolist():
-        other = int(previous[row])
-        while other >= 0 and start[other] > begun[row]:
-            other = int(previous[other])
-        if other >= 0 and start[other] == begun[row]:
+        other = previous[row]
+        while other >= 0 and start[other] > at[row]:
+            other = previous[other]
+        if other >= 0 and start[other] == at[row]:
             found[row] = other
     return found
