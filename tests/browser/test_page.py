@@ -61,7 +61,9 @@ class Opened:
     """A page in a browser, with what the browser complained about and asked for."""
 
     def __init__(self, page: Any, file: Path) -> None:
-        self.page, self.complaints, self.asked = page, [], []
+        self.page = page
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
         page.on(
             "console", lambda m: self.complaints.append(m.text) if m.type in {"error", "warning"} else None
         )
