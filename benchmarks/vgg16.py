@@ -66,8 +66,8 @@ class Setting:
     name: str
     target: Mapping[str, object] = field(default_factory=dict)
     tiling: Mapping[str, object] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ("dx", "dw", "y")
-    dtypes: tuple[str, ...] = ("fp32", "fp16")
+    outputs: tuple[str, ...] = ("dx", "dw")
+    dtypes: tuple[str, ...] = ("fp32",)
 
 
 def _lanes_halved() -> dict[str, object]:
@@ -84,14 +84,15 @@ CURVE = tuple(
         f"column={column} budget={budget:#x}",
         tiling={"column": column, "budget_bytes": budget},
         outputs=("dx",),
-        dtypes=("fp32",),
     )
     for column in ("rows", "blocks")
     for budget in BUDGETS
 )
 SETTINGS = (
-    Setting("default"),
-    Setting("fp16 sums in fp16", tiling={"fp16_accumulate": "fp16"}, dtypes=("fp16",)),
+    Setting("default", outputs=("dx", "dw", "y"), dtypes=("fp32", "fp16")),
+    Setting(
+        "fp16, sums in fp16", tiling={"fp16_accumulate": "fp16"}, outputs=("dx", "dw", "y"), dtypes=("fp16",)
+    ),
     Setting("clock 1000 MHz", {"clock_mhz": 1000.0}),
     Setting("clock 1800 MHz", {"clock_mhz": 1800.0}),
     Setting("lanes halved", _lanes_halved()),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from kernels.conv_backward import require_ddr, require_room
-from kernels.dsp.forward.call import Forward
 from kernels.errors import OperandError, ShapeError
+from kernels.families import Lowered, forward_of, stored_in
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import (
     as_given,
@@ -23,11 +23,10 @@ from kernels.shape.fit import same_rank, tensor_shape
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
-from simulator.values.numerics import Array, DType
-from simulator.values.numerics import dtype as named
+from simulator.values.numerics import Array
 from targets.schema import Target
 
-FAMILIES = ("dsp",)
+FAMILIES = ("dsp", "davinci")
 """Families of targets that compute it."""
 
 Sizes = int | Sequence[int]
@@ -51,6 +50,7 @@ def conv_forward(
     dtype: str | None = None,
     layout: str = "NCHW",
     tiling: Mapping[str, object] | None = None,
+    include_layout: bool = False,
     numerics: bool = True,
     checks: Checks | None = None,
 ) -> Run:
@@ -73,25 +73,23 @@ def conv_forward(
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of x and y: "NCHW" or "NHWC", with any number of spatial axes.
         tiling: fields to keep, the others are chosen; a transposed one has those of dx.
+        include_layout: time the conversions between plain tensors and the device's layouts too.
         numerics: compute the output, or only time it.
         checks: how the run is watched.
 
-    Returns:
-        The run, with the output as `run.y`, [N, Cout, *out].
-
-    Raises a TilesimError where an argument is refused.
+    Returns the run, with the output as `run.y`, [N, Cout, *out]; raises a TilesimError where an argument is refused.
     """
     chip = resolved_target(target)
     arrays = channel_first({"x": x, "w": w, "bias": bias}, layout)
-    given = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    given |= {"transposed": transposed, "output_padding": output_padding}
-    shape = resolved(arrays, shape, given)
+    taps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    shape = resolved(arrays, shape, {**taps, "transposed": transposed, "output_padding": output_padding})
     _check(chip, shape, arrays, numerics)
-    kind = named(require_convolution_type(chosen_dtype(chip, dtype, arrays), chip))
+    computed = require_convolution_type(chosen_dtype(chip, dtype, arrays), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
-    require_ddr(tensors_of(shape), chip, kind)
-    has_bias = with_bias or "bias" in arrays
-    return _run(Forward.of(shape, kind, machine, tiling or {}, bias=has_bias), machine, kind, arrays, layout)
+    require_ddr(tensors_of(shape), chip, stored_in(computed))
+    options = {"bias": with_bias or "bias" in arrays, "include_layout": include_layout}
+    forward = forward_of(shape, computed, machine, tiling or {}, **options)
+    return _run(forward, shape, computed, machine, arrays, layout)
 
 
 def resolved(arrays: Mapping[str, Array], shape: ConvShape | None, given: Mapping[str, Any]) -> ConvShape:
@@ -144,10 +142,17 @@ def require_capacity(shape: ConvShape, target: Target, dtype: str, *, check: boo
     Raises:
         CapacityError: a memory is too small.
     """
-    require_room(tensors_of(shape), target, named(dtype), check=check)
+    require_room(tensors_of(shape), target, stored_in(dtype), check=check)
 
 
-def _run(forward: Forward, machine: Machine, kind: DType, arrays: Mapping[str, Array], layout: str) -> Run:
+def _run(
+    forward: Lowered,
+    shape: ConvShape,
+    computed: str,
+    machine: Machine,
+    arrays: Mapping[str, Array],
+    layout: str,
+) -> Run:
     """Launch and collect."""
     if machine.numerics:
         require_host_memory(forward.host_bytes)
@@ -158,15 +163,15 @@ def _run(forward: Forward, machine: Machine, kind: DType, arrays: Mapping[str, A
         operator="conv_forward",
         target=machine.target,
         cores=len(machine.cores),
-        dtype=kind.name,
+        dtype=computed,
         cycles=machine.cycles,
         launches=machine.launches,
         tiling=forward.tiling,
         trace=machine.trace(),
         outputs={name: as_given(found, layout) for name, found in outputs.items()},
         macs=machine.macs,
-        useful_macs=forward.shape.useful_macs,
+        useful_macs=shape.useful_macs,
         peak_flops_per_cycle=forward.flops_per_cycle * len(machine.cores),
-        shape=forward.shape.to_dict(),
+        shape=shape.to_dict(),
         numerics=machine.numerics,
     )

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kernels.davinci.backward import Backward as DavinciBackward
+from kernels.davinci.forward import Forward as DavinciForward
 from kernels.dsp.backward import Backward as DspBackward
+from kernels.dsp.forward.call import Forward as DspForward
 from kernels.errors import OperandError
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
@@ -16,8 +18,8 @@ STORED = {"hf32": "fp32"}
 """Types that only the cube computes in, and what their operands are stored in."""
 
 
-class Gradients(Protocol):
-    """The gradients of one call, with tilings and addresses, before a number is made."""
+class Lowered(Protocol):
+    """What one call computes (its gradients, or its output), with tilings and addresses, before a number is made."""
 
     @property
     def host_bytes(self) -> int:
@@ -35,10 +37,10 @@ class Gradients(Protocol):
         """Place the channel-first operands."""
 
     def run(self) -> None:
-        """Launch what the gradients need."""
+        """Launch what they need."""
 
     def take(self) -> dict[str, Array]:
-        """The gradients, channel first."""
+        """The results by name, channel first."""
 
 
 def stored_in(name: str) -> DType:
@@ -54,7 +56,7 @@ def backward_of(
     given: Mapping[str, object],
     *,
     include_layout: bool = False,
-) -> Gradients:
+) -> Lowered:
     """The gradients of a call on the machine's family; `computed` is the type that the chip computes in.
 
     Raises:
@@ -71,3 +73,31 @@ def backward_of(
         what = "this family of targets takes tensors as they are: there is no layout to convert"
         raise OperandError(what, argument="include_layout", where=machine.target.name)
     return DspBackward.of(shape, operand, machine, grads, given)
+
+
+def forward_of(
+    shape: ConvShape,
+    computed: str,
+    machine: Machine,
+    given: Mapping[str, object],
+    *,
+    bias: bool,
+    include_layout: bool = False,
+) -> Lowered:
+    """The output of a call on the machine's family; `computed` is the type that the chip computes in.
+
+    Raises:
+        TilingError: a field is not usable, or nothing fits with it.
+        CapacityError: main memory is too small.
+        OperandError: the family has no layouts to convert between, or adds no bias.
+    """
+    operand = stored_in(computed)
+    if machine.target.family == "davinci":
+        if bias:
+            what = "this family of targets computes the convolution only"
+            raise OperandError(what, argument="bias", where=machine.target.name, remedy="add it to y")
+        return DavinciForward.of(shape, operand, machine, given, rate=computed, include_layout=include_layout)
+    if include_layout:
+        what = "this family of targets takes tensors as they are: there is no layout to convert"
+        raise OperandError(what, argument="include_layout", where=machine.target.name)
+    return DspForward.of(shape, operand, machine, given, bias=bias)

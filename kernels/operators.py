@@ -14,6 +14,7 @@ from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
 from kernels.gemm import check_gemm, gemm
 from kernels.gemm import require_capacity as require_gemm_capacity
+from kernels.nx.trial import run_backward_fast
 from kernels.placement import chosen_cores, chosen_dtype
 from kernels.reference.checking import (
     check_conv_backward,
@@ -54,14 +55,15 @@ OPERATORS = {
     "conv_forward": Operator(
         "conv_forward",
         "the output of a convolution",
-        ("dsp",),
+        ("dsp", "davinci"),
         (),
         "y = im2col(x) x w: panels of y stay on the chip, starting at the bias or at zero, until all taps and input"
         " channels are added; rows of x come tap beside tap, and outputs at a border have products of their own, so"
         " that padding is never multiplied. 1 to 3 spatial axes, groups, dilation, stride, pads of each side, fp16 and"
         " fp32. Tiling fields are split, weights, gsm_holds, images, rows, cols, groups, channels, block_channels,"
         " block_taps, k, positions, y_buffers, x_buffers, ahead and fp16_accumulate. A transposed one is the dx of its"
-        " adjoint, with the fields of that.",
+        " adjoint, with the fields of that. On cubes load3d makes the columns, there is no bias, and"
+        " fields are walk, m, n, k, channels, taps, split, weights, l1_a, l1_b and l0c.",
     ),
     "gemm": Operator(
         "gemm",
@@ -82,6 +84,15 @@ OPERATORS = {
         " dilation and stride 1, one group) makes no columns. buffer_size_ (--tile) is the structure's budget, else"
         " 0x10000 bytes or the least that holds a column row; other fields are those of dx, on the depthwise path"
         " split, rows, cols, channels and ahead.",
+    ),
+    "conv2d_backward_fast": Operator(
+        "conv2d_backward_fast",
+        "gradients by im2col and two products that forked workers share",
+        ("host",),
+        ("dx", "dw", "db"),
+        "nx_f32_conv2d_backward_fast of kernels.nx: one image, fp32 in software on 8-byte elements. Transposed im2col,"
+        " transposes of dout and weight, dweight and dcol by matmul_t on --cores forked workers, sums of the bias,"
+        " col2im. Plain 2-D convolutions of one stride and one pad; all three gradients are made. It has no tiling.",
     ),
 }
 
@@ -133,10 +144,9 @@ def run_again(record: Mapping[str, Any], target: Target) -> Run:
         )
     fields = {key: _frozen(value) for key, value in shape.items()}
     made = tuple(shape[axis] for axis in "mnk") if "m" in shape else ConvShape(**fields)
-    grads, cores, tiling = call["grads"], tuple(call["cores"]), record["tiling"]
-    return _run(
-        record["operator"], made, target, record["dtype"], grads, cores, tiling, False, 0, False, False
-    )
+    name, grads, cores = record["operator"], call["grads"], tuple(call["cores"])
+    tiling = None if "host" in OPERATORS[name].families else record["tiling"]  # a host's call has no tiling
+    return _run(name, made, target, record["dtype"], grads, cores, tiling, False, 0, False, False)
 
 
 def _frozen(value: object) -> Any:
@@ -157,6 +167,12 @@ def _run(
     check: bool,
 ) -> Run:
     """Run an operator on the chosen cores."""
+    _require_family(name, target)
+    if name == "conv2d_backward_fast" and isinstance(shape, ConvShape):
+        _refuse_choices(name, dtype, tiling)
+        return run_backward_fast(
+            shape, target, len(chosen), numerics=numerics, seed=seed, integers=integers, check=check
+        )
     computed = chosen_dtype(target, dtype, {})
     kind = stored_in(computed)
     if grads and not OPERATORS[name].gradients:
@@ -187,6 +203,29 @@ def _run(
     if check:
         check_gemm(run, made["a"], made["b"])
     return run
+
+
+def _require_family(name: str, target: Target) -> None:
+    """A host runs the operators of hosts only, and they run nowhere else; others are refused by the operators."""
+    families = OPERATORS[name].families
+    if (target.family == "host") != ("host" in families):
+        raise OperandError(
+            "the operator does not run on this family of targets",
+            argument="target",
+            where=target.name,
+            got=target.family,
+            limit=", ".join(families),
+        )
+
+
+def _refuse_choices(name: str, kind: str | None, tiling: Mapping[str, object] | None) -> None:
+    """Refuse what the page's call has no choice of."""
+    if kind not in (None, "fp32", "native"):
+        raise OperandError(
+            "the operator computes in fp32", argument="dtype", where=name, got=kind, limit="fp32"
+        )
+    if tiling:
+        raise OperandError("the operator has no tiling", argument="tiling", where=name, got=", ".join(tiling))
 
 
 def mask_cores(mask: int, target: Target) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """The picture of a comparison: time, speed against the peak, and traffic, a line a run."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,6 +18,9 @@ _LABELS, _GAP, _PANEL = (
     40,
     480,
 )  # pixels: room for the names beyond the usual margin, between and of panels
+_SEEN = 40
+"""Times by which the longest bar may be longer than the shortest."""
+_TITLE: dict[str, Any] = {"fontsize": 9, "fontweight": "bold", "color": INK, "loc": "left", "pad": 6}
 _TIME, _READ, _WRITTEN = "#5b84b1", "#1d6fa5", "#ee8434"
 
 
@@ -49,12 +53,20 @@ def _prepare(axes: Axes, title: str, lines: int) -> None:
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0)
     axes.spines[["bottom"]].set_visible(False)
-    axes.set_title(title, fontsize=9, fontweight="bold", color=INK, loc="left", pad=6)
+    axes.set_title(title, **_TITLE)
 
 
-def _scale(axes: Axes, greatest: float) -> None:
-    """Room for the longest bar and a text behind it."""
-    axes.set_xlim(0, 1.42 * greatest if greatest else 1)
+def _scale(axes: Axes, greatest: float, least: float = 0.0) -> None:
+    """Room for the longest bar and a text behind it; logarithmic where the shortest of the bars could not be seen."""
+    if not greatest > _SEEN * least > 0:
+        axes.set_xlim(0, 1.42 * greatest if greatest else 1)
+        return
+    low = least / 3
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    axes.set_xticks([])
+    axes.set_xlim(low, low * (greatest / low) ** 1.42)
+    axes.set_title(f"{axes.get_title(loc='left')} (logarithmic)", **_TITLE)
 
 
 def _write(axes: Axes, x: float, line: int, text: str) -> None:
@@ -64,14 +76,15 @@ def _write(axes: Axes, x: float, line: int, text: str) -> None:
 
 
 def _draw_time(axes: Axes, rows: Sequence[Compared]) -> None:
-    _scale(axes, max(row.time_us for row in rows))
+    _scale(axes, max(row.time_us for row in rows), min(row.time_us for row in rows))
     for line, row in enumerate(rows):
         axes.barh(line, row.time_us, 0.6, color=_TIME)
         _write(axes, row.time_us, line, f"{duration(row.time_us)}\n{row.cycles:,} cycles")
 
 
 def _draw_speed(axes: Axes, rows: Sequence[Compared]) -> None:
-    _scale(axes, max(max(row.peak_gflops, row.achieved_gflops) for row in rows))
+    greatest = max(max(row.peak_gflops, row.achieved_gflops) for row in rows)
+    _scale(axes, greatest, min(row.achieved_gflops for row in rows))
     for line, row in enumerate(rows):
         axes.barh(line, row.peak_gflops, 0.6, color=BACKGROUND)
         axes.barh(line, row.achieved_gflops, 0.6, color=BUSY)

@@ -53,6 +53,7 @@ class Instruction:
         coords: tile coordinates for the trace, by the axes of the kernel.
         macs: multiply-adds that are executed, with padding.
         moved: bytes that it copies.
+        atomic: it adds to what is at its destination, in the memory: such additions of several cores do not race.
         kind: operation, barrier, flag set or flag wait.
     """
 
@@ -62,6 +63,7 @@ class Instruction:
     name: str = "?"
     macs: int = 0
     moved: int = 0
+    atomic: bool = False
 
     def __init__(
         self, reads: tuple[View, ...], writes: tuple[View, ...], coords: Coords = (), channel: int = 0

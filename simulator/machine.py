@@ -249,6 +249,16 @@ class Machine:
         self.macs += sum(c.program.macs * len(c.cores) for c in classes)
         return record
 
+    def issue_cycles(self) -> dict[int, int]:
+        """What the scalar unit of each core of the last launch spent on issuing, flags included, by core number."""
+        issue = self.target.issue
+        return {
+            core.index: sum(cost.issue_cycles for cost in core.program.cost)
+            + sum(len(need) for need in core.program.need) * issue.flag_wait_cycles
+            + sum(core.program.sets) * issue.flag_set_cycles
+            for core in self._model.cores
+        }
+
     def _origins(
         self, kernel: HasOrigins, cores: Mapping[int, Core], classes: list[CoreClass]
     ) -> dict[int, Sequence[tuple[int, ...]]]:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from targets.davinci import CubeSpec, FixpipeSpec, Load2dSpec, Load3dSpec, VectorClassSpec
 from targets.dsp import MatmulSpec, VectorSpec
 from targets.errors import TargetError
+from targets.host import HostSpec
 from targets.tables import (
     CacheSpec,
     CoreKind,
@@ -38,6 +39,7 @@ __all__ = [
     "CubeSpec",
     "EngineSpec",
     "FixpipeSpec",
+    "HostSpec",
     "IssueSpec",
     "LaunchSpec",
     "LinkSpec",
@@ -65,6 +67,9 @@ SCALAR = "SCALAR"
 
 MAIN_MEMORIES = ("ddr", "gm")
 """What the memory that holds the tensors of a call may be called."""
+
+OWN_TABLES = {"dsp": ("matmul", "vector"), "host": ("host",)}
+"""Tables that every target of a family has."""
 
 MOST_LINES = 1024
 """Lines of a cache block: each is a bit of a number."""
@@ -104,6 +109,7 @@ class Target(Table):
         core, engine, memory, link, port, path, cache, issue, sync, launch, matmul, vector: see the classes; only
             a DSP has the last two.
         cube, load2d, load3d, fixpipe, vector_class: see the classes; only a Da Vinci target has them.
+        host: see the class; only a host has it.
         provenance: mark and source of each number, by its dotted path.
 
     Raises:
@@ -133,14 +139,15 @@ class Target(Table):
     load3d: dict[str, Load3dSpec] = Field(default_factory=dict)
     fixpipe: dict[str, FixpipeSpec] = Field(default_factory=dict)
     vector_class: dict[str, VectorClassSpec] = Field(default_factory=dict)
+    host: HostSpec | None = None
     role: dict[str, RoleSpec] = Field(default_factory=dict)
     provenance: dict[str, Mark] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
     def _family_is_complete(cls, tables: object) -> object:
-        if isinstance(tables, Mapping) and tables.get("family") == "dsp":
-            for name in ("matmul", "vector"):
+        if isinstance(tables, Mapping):
+            for name in OWN_TABLES.get(str(tables.get("family")), ()):
                 if tables.get(name) is None:
                     raise TargetError("missing key", key=name)
         return tables
@@ -196,6 +203,17 @@ class Target(Table):
         if self.vector is None:
             raise TargetError("missing key", key="vector", remedy="only targets of the family dsp have it")
         return self.vector
+
+    @property
+    def host_core(self) -> HostSpec:
+        """What the steps of a program cost on a host core.
+
+        Raises:
+            TargetError: the target has no such table.
+        """
+        if self.host is None:
+            raise TargetError("missing key", key="host", remedy="only targets of the family host have it")
+        return self.host
 
     @property
     def cores_per_group(self) -> int:

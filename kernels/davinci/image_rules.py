@@ -27,6 +27,7 @@ from kernels.davinci.sides import FRACTAL, Sides
 from kernels.davinci.split import largest_divisor, power_of_two_divisor
 from kernels.davinci.tiles import ceil_to
 from kernels.davinci.tiling import ImageTiling, checked, require_multiple
+from kernels.errors import TilingError
 from simulator.values.numerics import DType
 from targets.schema import Target
 
@@ -95,8 +96,10 @@ def plan_image(
     checked(ImageTiling, base, prefix)
     for field in ("k", "channels"):
         require_multiple(prefix + field, int(str(base[field])), setting.sides.c0)
-    if int(str(base["n"])) % FRACTAL:
-        require_multiple(prefix + "n", int(str(base["n"])), FRACTAL)
+    require_multiple(prefix + "n", int(str(base["n"])), FRACTAL)
+    if way == "scatter" and base["weights"] != "chunk":
+        what = "weights that are turned on their way come in chunks"
+        raise TilingError(what, field=prefix + "weights", got=base["weights"], limit="chunk")
 
     def fits(fields: Fields) -> bool:
         return _fits(setting, Grid(setting.sides, way, checked(ImageTiling, fields, prefix)))

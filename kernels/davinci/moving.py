@@ -48,6 +48,7 @@ class AddingMove(Move):
     """A move that adds to what is at its destination."""
 
     __slots__ = ()
+    atomic = True
 
     def __init__(self, dst: View, src: View, *, coords: Coords, name: str) -> None:
         """Add src to dst."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from kernels.davinci.fit import Fields, first_that_fits, fits_l0, fits_l1, halves
+from kernels.davinci.fit import SUM_BYTES, Fields, first_that_fits, fits_l0, fits_l1, halves
 from kernels.davinci.sides import FRACTAL
 from kernels.davinci.tiles import ceil_to
 from kernels.davinci.tiling import ProductTiling, checked, require_multiple
@@ -77,7 +77,8 @@ def _base(p: Matrices) -> Fields:
             m = min(m, FRACTAL * max(1, ceil(ceil(p.m / FRACTAL) / max(1, p.cores // max(1, ceil(p.n / n))))))
     item = p.operand.size_bytes
     k = 32 // item if true_fp32 else STEP_BYTES // item
-    return {"m": m, "n": n, "k": k, "chunk": CHUNK_BYTES // item, "split_k": 1, "l1": 2, "l0c": 1}
+    l0c = 2 if 2 * m * n * SUM_BYTES <= p.target.memory["l0c"].size_bytes else 1
+    return {"m": m, "n": n, "k": k, "chunk": CHUNK_BYTES // item, "split_k": 1, "l1": 2, "l0c": l0c}
 
 
 def _lowered(p: Matrices, base: Fields, given: Mapping[str, object]) -> Iterator[Fields]:

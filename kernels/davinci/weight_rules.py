@@ -12,6 +12,7 @@ A chunk is as many rows as fit with the strided side double buffered, in even pi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from math import ceil
 
 from kernels.davinci.fit import Fields, first_that_fits, fits_l0, fits_l1, halves
@@ -120,15 +121,13 @@ def _lowered(setting: Setting, base: Fields, given: Mapping[str, object]) -> Ite
     chunks = [(r, width, depth, "kernel") for r in rows for depth in (2, 1)]
     lines = [(1, columns, depth) for columns in halves(width, 1) for depth in (2, 1)]
     chunks += [(*line, window) for line in lines for window in ("kernel", "tile")]
-    for n in halves(int(str(base["n"])), s.c0, s.c0):
-        for m in halves(int(str(base["m"])), FRACTAL, FRACTAL):
-            for r, columns, depth, window in chunks:
-                for k in _steps(setting, base, r * columns):
-                    lower: Fields = {
-                        "n": n, "m": m, "k": k, "window": window,
-                        "rows": r, "columns": columns, "l1_a": 2, "l1_b": depth,
-                    }  # fmt: skip
-                    yield {**base, **lower, **given}
+    sizes = product(
+        halves(int(str(base["n"])), s.c0, s.c0), halves(int(str(base["m"])), FRACTAL, FRACTAL), chunks
+    )
+    for n, m, (r, columns, depth, window) in sizes:
+        lower: Fields = {"n": n, "m": m, "rows": r, "columns": columns, "l1_b": depth, "window": window}
+        for k in _steps(setting, base, r * columns):
+            yield {**base, **lower, "k": k, **given}
 
 
 def _rows(setting: Setting, height: int) -> list[int]:

@@ -131,6 +131,7 @@ def check_conv_forward(
     run: Run, shape: ConvShape, x: Array, w: Array, bias: Array | None = None
 ) -> dict[str, Comparison]:
     """The output of a run against the reference, within the bound of rounding; also noted in the run."""
+    x, w = seen(run.dtype, x), seen(run.dtype, w)
     reference = conv_forward_reference(shape, x, w, bias)
     magnitude = conv_forward_magnitude(shape, x, w, bias)
     return _compared(run, shape, {"y": reference}, {"y": magnitude})

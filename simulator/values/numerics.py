@@ -38,7 +38,7 @@ def _bf16() -> DType:
 
 @cache
 def dtype(name: str) -> DType:
-    """The data type called `name`: fp16, bf16, fp32 or fp64.
+    """The data type called `name`: fp16, bf16, fp32, fp64, or fp32_i64 (fp32 in the low half of 8 bytes).
 
     Raises:
         ProgramError: there is no such type.
@@ -47,13 +47,14 @@ def dtype(name: str) -> DType:
         "fp16": (np.float16, 2, 2.0**-11),
         "fp32": (np.float32, 4, 2.0**-24),
         "fp64": (np.float64, 8, 2.0**-53),
+        "fp32_i64": (np.float32, 8, 2.0**-24),
     }
     if name in plain:
         kind, size, unit = plain[name]
         return DType(name, np.dtype(kind), size, unit)
     if name == "bf16":
         return _bf16()
-    raise ProgramError("unknown data type", got=repr(name), limit="fp16, bf16, fp32, fp64")
+    raise ProgramError("unknown data type", got=repr(name), limit="fp16, bf16, fp32, fp64, fp32_i64")
 
 
 def name_of(array_dtype: np.dtype[np.generic]) -> str:

@@ -3,7 +3,8 @@
 Every engine of every core is a thread with a clock. A barrier orders all that its cores did to shared
 memory before it; a
 flag orders what its engine did before it; inside a core the derived hazards order engines. Two accesses of different
-cores to overlapping bytes, one of them a write, with neither ordered before the other, are a race.
+cores to overlapping bytes, one of them a write, with neither ordered before the other, are a race; but not two
+additions in the memory.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class _Access(NamedTuple):
     name: str
     span: Range
     writes: bool
+    adds: bool
 
 
 class RaceCheck:
@@ -66,9 +68,10 @@ class RaceCheck:
             _join(clock, self._flags[instruction.flag].pop(0))
         for view, writes in [(v, False) for v in instruction.reads] + [(v, True) for v in instruction.writes]:
             if view.buffer.shared and not view.buffer.constant:
-                self._touch(
-                    _Access(core, lane, number, entry, instruction.name, view.range, writes), view, clock
+                access = _Access(
+                    core, lane, number, entry, instruction.name, view.range, writes, instruction.atomic
                 )
+                self._touch(access, view, clock)
         clock[core, lane] = number
         self._lanes[core, lane] = self._clocks[core, entry] = clock
         if isinstance(instruction, FlagSet) and not isinstance(instruction, FlagWait):
@@ -94,6 +97,8 @@ class RaceCheck:
         history = self._history.setdefault(view.buffer, [])
         for held in history:
             if held.core == access.core or not (held.writes or access.writes):
+                continue
+            if held.adds and access.adds:
                 continue
             if clock.get((held.core, held.lane), -1) < held.number and overlaps(held.span, access.span):
                 raise self._race(view.buffer, held, access)

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import tilesim
+from tilesim.cli.calibrate import calibrate
 from tilesim.cli.compare import compare
 from tilesim.cli.critical import critical
 from tilesim.cli.diff import diff
@@ -64,6 +65,7 @@ app.command()(critical)
 app.command()(compare)
 app.command()(diff)
 app.command()(validate)
+app.command()(calibrate)
 
 
 def main() -> None:

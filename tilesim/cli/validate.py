@@ -10,6 +10,8 @@ import typer
 from targets.errors import TilesimError
 from targets.loader import load_target
 from tilesim.cli.output import print_json, print_table, progress
+from tilesim.cli.validate_ascend import print_ascend
+from tilesim.validation.ascend_rows import PUBLISHED as ASCEND
 from tilesim.validation.instruction_rows import INSTRUCTIONS, read_instruction_rows
 from tilesim.validation.instruction_scores import ClassSummary, class_summaries, score_instructions
 from tilesim.validation.picture import PICTURE, keep_scatter
@@ -43,13 +45,17 @@ def validate(
         str | None, typer.Option("--target", help=f"A target's name or a TOML file (products: {TARGET}).")
     ] = None,
     suite: Annotated[
-        Literal["products", "instructions"],
-        typer.Option("--suite", help="Matrix products on FT-M7032, or instructions of Ascend cores."),
+        Literal["products", "instructions", "conv", "gemm"],
+        typer.Option(
+            "--suite",
+            help="Matrix products on FT-M7032; instructions, convolutions or products of Ascend cores.",
+        ),
     ] = "products",
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", help="Only rows of this kind: microkernel, gemm, gemm-skinny, gemm-irregular."
+            "--kind",
+            help="Only rows of this kind: microkernel, gemm, gemm-skinny, gemm-irregular; or forward, dx, dw.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help=f"Directory for {PICTURE}.")] = None,
@@ -58,6 +64,9 @@ def validate(
     """Run the simulator on published measurements and print the errors (half a minute for all products)."""
     if suite == "instructions":
         _instructions(measured or INSTRUCTIONS, target, kind, out, as_json)
+        return
+    if suite in ("conv", "gemm"):
+        print_ascend(measured or ASCEND[suite], kind, as_json)
         return
     target = target or TARGET
     rows = [row for row in read_rows(measured or PUBLISHED) if kind in (None, row.kind)]

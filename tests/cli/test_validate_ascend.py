@@ -1,0 +1,87 @@
+"""`tilesim validate --suite conv` and `--suite gemm`: published rows, their figures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from targets.errors import TilesimError
+from targets.loader import load_target
+from tilesim.validation.ascend_rows import FIGURES, PUBLISHED, Product, read_ascend_rows
+from tilesim.validation.ascend_scores import figure_summaries, fitted_constants, score_ascend
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+CONV = {row.name: row for row in read_ascend_rows(PUBLISHED["conv"])}
+GEMM = {row.name: row for row in read_ascend_rows(PUBLISHED["gemm"])}
+
+
+def test_every_row_is_read() -> None:
+    """Geometries, types and figures of the published rows."""
+    assert (len(CONV), len(GEMM)) == (27, 35)
+    first = CONV["conv001"]
+    assert (first.op, first.dtype, first.problem.useful_macs) == ("dw", "hf32", 32 * 64 * 55 * 55 * 3 * 121)
+    assert set(first.measured) == set(FIGURES)
+    assert CONV["conv037"].whole
+    assert CONV["conv026"].dtype == "fp16"
+    assert GEMM["gemm013"].problem == Product(6144, 1024, 4096, True, False)
+    assert (GEMM["gemm005"].l2, GEMM["gemm014"].l2, GEMM["gemm003"].overrides) == (
+        "warm",
+        "cold",
+        {"clock_mhz": "1650"},
+    )
+    assert [name for name, row in GEMM.items() if row.framework][:1] == ["gemm064"]
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("conv008", {"core": 0.1, "mac": 0.05, "mte1": 0.1, "mte2": 0.15}),
+        ("conv010", {"core": 0.1, "mac": 0.05, "mte1": 0.05, "mte2": 0.2, "scalar": 0.1}),
+        ("gemm005", {"core": 0.08, "duration": 0.12}),
+        ("gemm010", {"core": 0.08, "duration": 0.12}),
+    ],
+)
+def test_profiles_are_met(name: str, limits: dict[str, float]) -> None:
+    """Busy times of pipes and the cores' time of four profiled kernels."""
+    (score,) = score_ascend([{**CONV, **GEMM}[name]])
+    errors = {figure: score.error(figure) for figure in limits}
+    assert all(error is not None and abs(error) < limits[figure] for figure, error in errors.items()), errors
+    assert score.roofline < score.row.measured["duration"]
+    groups = {group.figure: group for group in figure_summaries([score]) if group.group == "all"}
+    assert groups["core"].median == groups["core"].worst == abs(score.error("core") or 0)
+
+
+def test_fitted_constants_are_those_of_the_profiles() -> None:
+    """What was fitted is marked in the target: the starts of loads are among it, the cube's rate is not."""
+    fitted = fitted_constants(load_target("ascend910b1"))
+    assert fitted["issue.load3d_setup_cycles"] == "62"
+    assert not any(path.startswith("cube.") for path in fitted)
+
+
+def test_own_rows(cli: Cli, tmp_path: Path) -> None:
+    """A file of one's own: one object with rows, groups and constants; a table with the row's name."""
+    lines = PUBLISHED["gemm"].read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join([lines[0], next(line for line in lines if line.startswith("gemm045"))]) + "\n")
+    shown = json.loads(cli("validate", "--suite", "gemm", "--measured", str(path), "--json").stdout)
+    assert [row["name"] for row in shown["rows"]] == ["gemm045"]
+    assert {group["figure"] for group in shown["groups"]} == {"duration", "roofline"}
+    assert "gemm045" in cli("validate", "--suite", "gemm", "--measured", str(path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "part"), [(("N", "X"), "column is missing"), (("4096", "many"), "cannot be read")]
+)
+def test_files_that_make_no_sense(tmp_path: Path, change: tuple[str, str], part: str) -> None:
+    """A column that is missing, and a number that is none."""
+    head, row, *_ = PUBLISHED["gemm"].read_text(encoding="utf-8").splitlines()
+    lines = [head.replace(",n,", ",x,"), row] if change[0] == "N" else [head, row.replace(*change, 1)]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(TilesimError, match=part):
+        read_ascend_rows(path)

@@ -1,0 +1,146 @@
+"""Rows of published measurements of Ascend kernels: convolutions and matrix products.
+
+Sources: a profile of an AlexNet training step and one of a language model's on 910B parts (msinsight), profiles on the
+first 910 (mindinsight), operator benchmarks (hicann/cann-bench) on 910B2 and 950PR. The column `l2` says what a row's
+first launch finds: operands of the language model's profile were written just before, those of the other rows are cold.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kernels.shape.shapes import ConvShape
+from targets.errors import TilesimError
+
+FOLDER = Path(__file__).parent
+PUBLISHED = {"conv": FOLDER / "conv_ascend.csv", "gemm": FOLDER / "gemm_ascend.csv"}
+"""The published rows of each suite."""
+
+FIGURES = ("mac", "mte1", "mte2", "fixpipe", "scalar", "core", "duration")
+"""What is measured, in microseconds: busy times of the pipes (mean over the cores used), the cores' time, and all."""
+
+DTYPES = {"float": "fp32", "float16": "fp16"}
+"""Names of data types in the sources."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Sizes of a matrix product, and which operands are given transposed."""
+
+    m: int
+    n: int
+    k: int
+    trans_a: bool
+    trans_b: bool
+
+    @property
+    def useful_macs(self) -> int:
+        """Multiply-adds."""
+        return self.m * self.n * self.k
+
+
+@dataclass(frozen=True)
+class AscendRow:
+    """One measurement.
+
+    Attributes:
+        name: what the row is called.
+        label: operator and sizes.
+        group: rows that are summed up together.
+        target, overrides: what stands for its chip.
+        op: forward, dx, dw or gemm.
+        problem: its sizes.
+        dtype: what was computed in.
+        l2: what the first launch finds in L2.
+        whole: whether conversions and helper launches were measured too.
+        framework: whether a framework's launch was.
+        measured: figures in microseconds.
+    """
+
+    name: str
+    label: str
+    group: str
+    target: str
+    overrides: dict[str, str]
+    op: str
+    problem: ConvShape | Product
+    dtype: str
+    l2: Literal["cold", "warm"]
+    whole: bool
+    framework: bool
+    measured: dict[str, float]
+
+
+def read_ascend_rows(path: Path) -> list[AscendRow]:
+    """The rows of a file with the columns of the published ones.
+
+    Raises:
+        TilesimError: the file lacks a column, or a row makes no sense.
+    """
+    with path.open(newline="", encoding="utf-8") as file:
+        try:
+            return [_row(row) for row in csv.DictReader(file)]
+        except KeyError as error:
+            raise TilesimError("a column is missing", where=path.name, got=str(error)) from None
+        except ValueError as error:
+            raise TilesimError("a row that cannot be read", where=path.name, got=str(error)) from None
+
+
+def _row(row: dict[str, str]) -> AscendRow:
+    convolution = "Cout" in row
+    op = row["op"] if convolution else "gemm"
+    problem = _shape(row) if convolution else _product(row)
+    kind = row["dtype"].split()[0]
+    measured = {name: float(row[f"{name}_us"]) for name in FIGURES if row.get(f"{name}_us")}
+    return AscendRow(
+        name=row["id"],
+        label=f"{op} {_sizes(problem)}",
+        group=_group(row, op, bool(row.get("mac_us") and row.get("mte1_us"))),
+        target=row["target"],
+        overrides=dict(part.split("=", 1) for part in row["set"].split(",") if part),
+        op=op,
+        problem=problem,
+        dtype="hf32" if row.get("hf32") == "YES" else DTYPES.get(kind, kind),
+        l2="warm" if row.get("l2") == "warm" else "cold",
+        whole="whole call" in row.get("note", ""),
+        framework="framework call" in row["product"],
+        measured=measured,
+    )
+
+
+def _group(row: dict[str, str], op: str, pipes: bool) -> str:
+    kind = "profile" if pipes else "duration"
+    if op == "gemm":
+        return f"{row['target']} {row['dtype']} {kind}"
+    return f"{row['target']} {kind}"
+
+
+def _shape(row: dict[str, str]) -> ConvShape:
+    axes = slice(0 if int(row["D"]) > 1 or int(row["Kd"]) > 1 else 1, 3)
+    lows, highs = (tuple(map(int, row[name].split("x"))) for name in ("pad_low", "pad_high"))
+    return ConvShape(
+        n=int(row["N"]),
+        cin=int(row["Cin"]),
+        size=[int(row[a]) for a in "DHW"[axes]],
+        cout=int(row["Cout"]),
+        kernel=[int(row[f"K{a}"]) for a in "dhw"[axes]],
+        stride=[int(v) for v in row["stride"].split("x")][axes],
+        padding=list(zip(lows, highs, strict=True))[axes],
+        dilation=[int(v) for v in row["dilation"].split("x")][axes],
+        groups=int(row["groups"]),
+    )
+
+
+def _product(row: dict[str, str]) -> Product:
+    sizes = (int(row["m"]), int(row["n"]), int(row["k"]))
+    return Product(*sizes, row["trans_a"] == "T", row["trans_b"] == "T")
+
+
+def _sizes(problem: ConvShape | Product) -> str:
+    if isinstance(problem, Product):
+        return f"{problem.m}x{problem.n}x{problem.k}"
+    size, kernel = ("x".join(map(str, v)) for v in (problem.size, problem.kernel))
+    return f"{problem.n}x{problem.cin}x{size} -> {problem.cout}, {kernel}"
