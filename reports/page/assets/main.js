@@ -135,7 +135,6 @@ const KEYS = {
 async function start() {
   const meta = JSON.parse(document.getElementById("meta").textContent);
   const trace = { meta, ...(await readColumns(meta)) };
-  trace.after = followers(trace.cause);
   const canvas = document.getElementById("canvas"), view = newView(meta), painter = newPainter(canvas, trace);
   let asked = false;
   const now = () => {
@@ -160,6 +159,7 @@ async function start() {
   resize(painter, view);
   now();
   app.firstPicture = performance.now();
+  trace.after = followers(trace.cause);
   legend(trace);
   listen(app);
 }
