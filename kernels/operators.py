@@ -118,6 +118,55 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
+    run = _run(name, shape, target, dtype, grads, chosen, tiling, numerics, seed, integers, check)
+    run.call = {"grads": list(grads or ()), "cores": list(chosen)}
+    return run
+
+
+def run_again(record: Mapping[str, Any], target: Target) -> Run:
+    """The call of a saved run once more, timed only, with the tiling that it had, on its target or a changed one.
+
+    Args:
+        record: of `run.json`.
+        target: the chip.
+
+    Raises:
+        OperandError: the record does not say how the operator was called.
+        TilesimError: the target refuses the call.
+    """
+    call, shape = record.get("call"), record["shape"]
+    if not call:
+        raise OperandError(
+            "the saved run does not say how it was called",
+            argument="call",
+            where="run.json",
+            remedy="run it with `tilesim run ... --out DIR`",
+        )
+    fields = {key: _frozen(value) for key, value in shape.items()}
+    made = tuple(shape[axis] for axis in "mnk") if "m" in shape else ConvShape(**fields)
+    name, grads, cores = record["operator"], call["grads"], tuple(call["cores"])
+    tiling = None if "host" in OPERATORS[name].families else record["tiling"]  # a host's call has no tiling
+    return _run(name, made, target, record["dtype"], grads, cores, tiling, False, 0, False, False)
+
+
+def _frozen(value: object) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _run(
+    name: str,
+    shape: ConvShape | tuple[int, int, int],
+    target: Target,
+    dtype: str | None,
+    grads: Sequence[str] | None,
+    chosen: tuple[int, ...],
+    tiling: Mapping[str, object] | None,
+    numerics: bool,
+    seed: int,
+    integers: bool,
+    check: bool,
+) -> Run:
+    """Run an operator on the chosen cores."""
     _require_family(name, target)
     if name == "conv2d_backward_fast" and isinstance(shape, ConvShape):
         _refuse_choices(name, dtype, tiling)

@@ -16,7 +16,7 @@ from tilesim.cli.errors import ArgumentError
 
 RUN_FILES = frozenset(
     {
-        *("run.json", "trace.parquet", "report.md", "trace.pftrace"),
+        *("run.json", "trace.parquet", "report.md", "report.html", "trace.pftrace"),
         *("timeline.png", "utilisation.png", "traffic.png", "roofline.png"),
     }
 )
