@@ -39,12 +39,20 @@ def predicted(row: AscendRow) -> dict[str, float]:
     """
     if not isinstance(row.problem, Product):
         return _figures(row)
+    if not _fits_cache(row, row.problem):
+        row = replace(row, l2="cold")
     depth = _depth(row.problem)
     if depth == row.problem.k:
         return _figures(row)
     whole, half = (_figures(replace(row, problem=replace(row.problem, k=k))) for k in (depth, depth // 2))
     steps = (row.problem.k - depth) / (depth // 2)
     return {name: whole[name] + steps * (whole[name] - half[name]) for name in whole}
+
+
+def _fits_cache(row: AscendRow, p: Product) -> bool:
+    """Whether L2 can hold both operands: of larger ones the last parts are there, which are needed last."""
+    caches = load_target(row.target, row.overrides).cache.values()
+    return all((p.m + p.n) * p.k * stored_in(row.dtype).size_bytes <= cache.size_bytes for cache in caches)
 
 
 def _depth(p: Product) -> int:
