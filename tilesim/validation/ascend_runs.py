@@ -37,15 +37,16 @@ def predicted(row: AscendRow) -> dict[str, float]:
     Raises:
         TilesimError: the target does not run it.
     """
-    if not isinstance(row.problem, Product):
+    problem = row.problem
+    if not isinstance(problem, Product):
         return _figures(row)
-    if not _fits_cache(row, row.problem):
+    if not _fits_cache(row, problem):
         row = replace(row, l2="cold")
-    depth = _depth(row.problem)
-    if depth == row.problem.k:
+    depth = _depth(problem)
+    if depth == problem.k:
         return _figures(row)
-    whole, half = (_figures(replace(row, problem=replace(row.problem, k=k))) for k in (depth, depth // 2))
-    steps = (row.problem.k - depth) / (depth // 2)
+    whole, half = (_figures(replace(row, problem=replace(problem, k=k))) for k in (depth, depth // 2))
+    steps = (problem.k - depth) / (depth // 2)
     return {name: whole[name] + steps * (whole[name] - half[name]) for name in whole}
 
 
