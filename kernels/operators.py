@@ -96,6 +96,30 @@ OPERATORS = {
     ),
 }
 
+VENDOR_CALLS = {
+    "aclnnConvolutionBackward": Operator(
+        "aclnnConvolutionBackward",
+        "the two-stage call of the Ascend library, from Python",
+        ("davinci",),
+        ("dx", "dw", "db"),
+        "Called from Python only: from kernels import aclnn. aclnnConvolutionBackwardGetWorkspaceSize checks the"
+        " arguments as the vendor's page does for each product and plans the launches,"
+        " aclnnConvolutionBackward runs them on a stream of aclnn.Device; executor.value.run is the Run. outputMask"
+        " asks for gradInput, gradWeight and gradBias. Layout conversions and casts are launches of their own."
+        " docs/vendor-calls.md has an example.",
+    ),
+    "pypto.conv_backward_input": Operator(
+        "pypto.conv_backward_input",
+        "the tile-level input gradient of the Ascend Python front end",
+        ("davinci",),
+        ("dx",),
+        "Called from Python only: from kernels.pypto import pypto, pypto_impl. Tiles of L1 and L0 are those of"
+        " pypto.set_convbp_input_tile_shapes, obeyed exactly, and pypto.set_vec_tile_shapes tiles the layout"
+        " conversions; out.run is the Run. Atlas A2 and A3. docs/vendor-calls.md has an example.",
+    ),
+}
+"""What is called from Python by the vendor's names, and has no command line."""
+
 
 def run_operator(
     name: str,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from kernels.operators import OPERATORS, Operator
+from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import parse_gemm, parse_shape
 from simulator.results.run import FORMAT
@@ -37,6 +37,11 @@ def find_operator(name: str) -> Operator:
     Raises:
         ArgumentError: there is none; the nearest name is in the remedy.
     """
+    if name in VENDOR_CALLS:
+        remedy = f"tilesim operators {name} says how"
+        raise ArgumentError(
+            what="an operator that is called from Python only", where="OPERATOR", got=name, remedy=remedy
+        )
     if name not in OPERATORS:
         raise ArgumentError(
             what="unknown operator", where="OPERATOR", got=name, remedy=nearest(name, OPERATORS)
