@@ -96,7 +96,7 @@ def test_given_fields_stay() -> None:
         plan_image(setting(LAYER), "scatter", {"n": 40})
     with pytest.raises(TilingError, match="no tiling fits"):
         plan_image(setting(LAYER), "scatter", {"m": 208, "n": 384})
-    with pytest.raises(TilingError, match="Extra inputs"):
+    with pytest.raises(TilingError, match="unknown field"):
         plan_weights(setting(LAYER), {"colour": 1})
 
 
