@@ -1,4 +1,9 @@
-"""deform_conv_backward: the neutral operator, any subset of a deformable convolution's gradients."""
+"""deform_conv_backward: the neutral operator, any subset of a deformable convolution's gradients.
+
+Points are computed in fp32. A tap whose point is at or beyond one pixel outside x, or whose offset is NaN or infinite,
+is absent: it passes nothing on, and its own gradients are 0. In dw it is a zero of the features that dy is multiplied
+by, so that dy which is not finite reaches dw there, as on the chip.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +65,9 @@ def deform_conv_backward(
         mask: [N, deform_groups x Kh x Kw, Ho, Wo], a factor a tap (version 2); None for none.
         features: what the forward pass sampled, [N, Cin, Ho x Kh, Wo x Kw], for dw; default: made from x, untimed.
         shape: the geometry, instead of the next five; with numerics=False no arrays are needed beside it.
-        stride: an int or one an axis, as dilation.
+        stride: an int or one an axis.
         padding: an int, one an axis, or (low, high) an axis.
-        dilation: distance of the taps.
+        dilation: distance of the taps, as stride.
         groups: of channels.
         deform_groups: of input channels that share their offsets.
         grads: some of dx, dw, db, doffset, dmask; default all (dmask with a mask only).
@@ -75,22 +80,31 @@ def deform_conv_backward(
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
-    Points are computed in fp32. A tap whose point is at or beyond one pixel outside x, or whose offset is NaN or
-    infinite, is absent: it passes nothing on, and its own gradients are 0. In dw it is a zero of the features that
-    dy is multiplied by, so that dy which is not finite reaches dw there, as on the chip. Raises a TilesimError where
-    an argument is refused.
+    Raises a TilesimError where an argument is refused.
     """
     chip = resolved_target(target)
     _require_family(chip)
     given = {"dy": dy, "w": w, "x": x, "offset": offset, "mask": mask, "features": features}
-    arrays = channel_first(given, "NCHW")
     taps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    arrays, geometry, asked = _checked(given, shape, taps, deform_groups, grads, numerics)
+    machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
+    return _Call(geometry, asked, machine, dtype, tiling or {}, offsets, deterministic).run(arrays)
+
+
+def _checked(
+    given: Mapping[str, npt.ArrayLike | None],
+    shape: DeformShape | None,
+    taps: Mapping[str, Any],
+    deform_groups: int,
+    grads: object,
+    numerics: bool,
+) -> tuple[dict[str, Array], DeformShape, tuple[str, ...]]:
+    """The arrays, the geometry and the gradients of a call that is allowed."""
+    arrays = channel_first(given, "NCHW")
     geometry = _resolved(arrays, shape, taps, deform_groups)
     asked = _chosen(grads, geometry)
     _check(geometry, arrays, asked, numerics)
-    machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
-    call = _Call(geometry, asked, machine, dtype, tiling or {}, offsets, deterministic)
-    return call.run(arrays)
+    return arrays, geometry, asked
 
 
 @dataclass(frozen=True)
