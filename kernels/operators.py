@@ -9,6 +9,8 @@ from typing import Any
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.conv_forward import conv_forward
 from kernels.conv_forward import require_capacity as require_forward_capacity
+from kernels.deform_backward import GRADIENTS as DEFORM_GRADIENTS
+from kernels.deform_trial import run_deform_backward
 from kernels.errors import OperandError
 from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
@@ -22,6 +24,7 @@ from kernels.reference.checking import (
     longest_sum,
     random_operands,
 )
+from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from simulator.values.numerics import Array
@@ -65,6 +68,17 @@ OPERATORS = {
         " adjoint, with the fields of that. On cubes load3d makes the columns, there is no bias, and"
         " fields are walk, m, n, k, channels, taps, split, weights, l1_a, l1_b and l0c.",
     ),
+    "deform_conv_backward": Operator(
+        "deform_conv_backward",
+        "gradients of a deformable convolution",
+        ("davinci",),
+        DEFORM_GRADIENTS,
+        "A convolution backward on the resampled features (stride = kernel) gives dw, db and the gradient of the"
+        " features; x, offsets and that are turned channel last; a scatter on the vector cores takes a thread a"
+        " sampling point, adds four corners a channel to dx by atomic additions, and sums doffset and dmask; all are"
+        " turned back. 2-D; shape texts also have deform_groups and mask=1 (version 2). Offsets are uniform within 2"
+        " pixels. Tiling fields are those of conv_backward on Da Vinci targets, and scatter.elements.",
+    ),
     "gemm": Operator(
         "gemm",
         "a matrix product",
@@ -100,7 +114,7 @@ OPERATORS = {
 def run_operator(
     name: str,
     *,
-    shape: ConvShape | tuple[int, int, int],
+    shape: ConvShape | DeformShape | tuple[int, int, int],
     target: Target,
     dtype: str | None = None,
     grads: Sequence[str] | None = None,
@@ -136,6 +150,19 @@ def run_operator(
             target,
             kind,
             chosen,
+            tiling=tiling,
+            numerics=numerics,
+            seed=seed,
+            integers=integers,
+            check=check,
+        )
+    if isinstance(shape, DeformShape):
+        return run_deform_backward(
+            shape,
+            target,
+            computed,
+            chosen,
+            grads=grads,
             tiling=tiling,
             numerics=numerics,
             seed=seed,
