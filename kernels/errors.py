@@ -78,15 +78,15 @@ class OperandError(TilesimError):
         super().__init__(what, where=where, got=got, limit=limit, remedy=remedy)
 
 
-def unusable_tiling(error: ValidationError, fields: Collection[str]) -> TilingError:
-    """The refusal of the first field that a tiling's own checks did not take."""
+def unusable_tiling(error: ValidationError, fields: Collection[str], prefix: str = "") -> TilingError:
+    """The refusal of the first field that a tiling's own checks did not take; `prefix` is before all fields' names."""
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
+    part = ".".join(str(part) for part in first["loc"])
+    name = prefix + part
     if first["type"] != "extra_forbidden":
         what = "a field of the tiling is not usable"
         return TilingError(what, field=name, where=name, got=repr(first["input"]), limit=first["msg"])
-    near = get_close_matches(name, fields, 1)
-    remedy = f"did you mean {near[0]}?" if near else ""
-    return TilingError(
-        "unknown field of the tiling", field=name, where=name, limit=", ".join(fields), remedy=remedy
-    )
+    near = get_close_matches(part, fields, 1)
+    remedy = f"did you mean {prefix}{near[0]}?" if near else ""
+    known = ", ".join(prefix + each for each in fields)
+    return TilingError("unknown field of the tiling", field=name, where=name, limit=known, remedy=remedy)

@@ -110,6 +110,38 @@ OPERATORS = {
     ),
 }
 
+VENDOR_CALLS = {
+    "aclnnConvolutionBackward": Operator(
+        "aclnnConvolutionBackward",
+        "the two-stage call of the Ascend library, from Python",
+        ("davinci",),
+        ("dx", "dw", "db"),
+        "Called from Python only: from kernels import aclnn. aclnnConvolutionBackwardGetWorkspaceSize checks the"
+        " arguments as the vendor's page does for each product and plans the launches,"
+        " aclnnConvolutionBackward runs them on a stream of aclnn.Device; executor.value.run is the Run. outputMask"
+        " asks for gradInput, gradWeight and gradBias. Layout conversions and casts are launches of their own."
+        " docs/vendor-calls.md has an example.",
+    ),
+    "aclnnDeformableConv2dBackward": Operator(
+        "aclnnDeformableConv2dBackward",
+        "the two-stage call of the Ascend library, from Python, on Ascend 950",
+        ("davinci",),
+        ("dx", "dw", "db", "doffset", "dmask"),
+        "Called from Python only: from kernels import aclnn. As aclnnConvolutionBackward, with the arguments of its own"
+        " page; offset and gradOffset are planes of x, y and mask. docs/vendor-calls.md says what was decided.",
+    ),
+    "pypto.conv_backward_input": Operator(
+        "pypto.conv_backward_input",
+        "the tile-level input gradient of the Ascend Python front end",
+        ("davinci",),
+        ("dx",),
+        "Called from Python only: from kernels.pypto import pypto, pypto_impl. Tiles of L1 and L0 are those of"
+        " pypto.set_convbp_input_tile_shapes, obeyed exactly, and pypto.set_vec_tile_shapes tiles the layout"
+        " conversions; out.run is the Run. Atlas A2 and A3. docs/vendor-calls.md has an example.",
+    ),
+}
+"""What is called from Python by the vendor's names, and has no command line."""
+
 
 def run_operator(
     name: str,
@@ -132,6 +164,65 @@ def run_operator(
         TilesimError: an argument is refused.
     """
     chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
+    run = _run(name, shape, target, dtype, grads, chosen, tiling, numerics, seed, integers, check)
+    run.call = {"grads": list(grads or ()), "cores": list(chosen)}
+    return run
+
+
+def run_again(record: Mapping[str, Any], target: Target) -> Run:
+    """The call of a saved run once more, timed only, with the tiling that it had, on its target or a changed one.
+
+    Args:
+        record: of `run.json`.
+        target: the chip.
+
+    Raises:
+        OperandError: the record does not say how the operator was called.
+        TilesimError: the target refuses the call.
+    """
+    call, shape = record.get("call"), record["shape"]
+    if not call:
+        raise OperandError(
+            "the saved run does not say how it was called",
+            argument="call",
+            where="run.json",
+            remedy="run it with `tilesim run ... --out DIR`",
+        )
+    made = _saved_shape(shape)
+    name, grads, cores = record["operator"], call["grads"], tuple(call["cores"])
+    tiling = None if "host" in OPERATORS[name].families else record["tiling"]  # a host's call has no tiling
+    return _run(name, made, target, record["dtype"], grads, cores, tiling, False, 0, False, False)
+
+
+def _saved_shape(shape: Mapping[str, Any]) -> ConvShape | DeformShape | tuple[int, int, int]:
+    """The geometry of a record."""
+    if "m" in shape:
+        return shape["m"], shape["n"], shape["k"]
+    fields = {key: _frozen(value) for key, value in shape.items()}
+    if "deform_groups" not in fields:
+        return ConvShape(**fields)
+    groups, masked = fields.pop("deform_groups"), fields.pop("mask")
+    return DeformShape(ConvShape(**fields), groups, masked)
+
+
+def _frozen(value: object) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _run(
+    name: str,
+    shape: ConvShape | DeformShape | tuple[int, int, int],
+    target: Target,
+    dtype: str | None,
+    grads: Sequence[str] | None,
+    chosen: tuple[int, ...],
+    tiling: Mapping[str, object] | None,
+    numerics: bool,
+    seed: int,
+    integers: bool,
+    check: bool,
+) -> Run:
+    """Run an operator on the chosen cores."""
     _require_family(name, target)
     if name == "conv2d_backward_fast" and isinstance(shape, ConvShape):
         _refuse_choices(name, dtype, tiling)
@@ -162,7 +253,7 @@ def run_operator(
             target,
             computed,
             chosen,
-            grads=grads,
+            grads=grads or None,
             tiling=tiling,
             numerics=numerics,
             seed=seed,

@@ -1,6 +1,7 @@
 """What all pictures share: figures measured in pixels, titles, axes of time, files."""
 
 from collections.abc import Callable, Container, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,13 @@ def _unit(us: float) -> tuple[str, float]:
 
 def _scaled(factor: float) -> Callable[[Any], Any]:
     return lambda value: value * factor
+
+
+def png_of(figure: Figure) -> bytes:
+    """A figure as a PNG file."""
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=DPI, metadata={"Software": "tilesim"})
+    return file.getvalue()
 
 
 def write_png(figure: Figure) -> Callable[[Path], None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from simulator.results.critical.advice import advice
 from simulator.results.files import RunFileError
 from simulator.results.metrics import Metrics, measure
 from simulator.results.run import FORMAT, FORMAT_VERSION, RUN_FILE, LaunchRecord
@@ -59,8 +60,8 @@ class SavedRun:
 
     def summary(self) -> Summary:
         """What the run cost and what bounded it."""
-        target = self.target
-        return Summary(self.record, target.title, target.clock_mhz, target.groups, self.metrics.balance)
+        target, tip = self.target, advice(self.trace, self.target, self.launches, self.cycles)
+        return Summary(self.record, target.title, target.clock_mhz, target.groups, self.metrics.balance, tip)
 
     def window(self, start: int | None = None, end: int | None = None) -> tuple[int, int]:
         """A stretch of cycles of the run; by default all of it.

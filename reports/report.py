@@ -1,5 +1,6 @@
-"""The report of a saved run: pictures, and a page in Markdown around them."""
+"""The report of a saved run: pictures, a page in Markdown around them, and one in HTML that needs no other file."""
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from reports.perfetto import PERFETTO, left_out, perfetto_in_place
 from simulator.results.files import write_aside
 
 TIMELINE, UTILISATION, TRAFFIC, ROOFLINE = "timeline.png", "utilisation.png", "traffic.png", "roofline.png"
-PAGE = "report.md"
+PAGE, HTML = "report.md", "report.html"
 
 
 def report(
@@ -17,11 +18,11 @@ def report(
     end: int | None = None,
     perfetto: bool | None = None,
 ) -> list[Path]:
-    """Write the pictures, the trace for ui.perfetto.dev and `report.md` of a saved run into its directory.
+    """Write the report of a saved run into its directory: pictures, pages, the trace for ui.perfetto.dev.
 
     The pictures are `timeline.png`, `utilisation.png`, `traffic.png` and `roofline.png`. The first three, the table
-    of cores and `trace.pftrace` are of the cycles from `start` to `end`, all else is of the whole run. All files are
-    replaced together, once the last is written.
+    of cores in `report.md` and `trace.pftrace` are of the cycles from `start` to `end`, all else, `report.html` too,
+    is of the whole run. All files are replaced together, once the last is written.
 
     Args:
         directory: of the run.
@@ -38,7 +39,8 @@ def report(
         TilesimError: the stretch is empty or outside the run, or a package is missing.
     """
     # matplotlib takes longer to import than a small run to simulate.
-    from reports.canvas import write_png  # noqa: PLC0415
+    from reports.canvas import png_of, write_png  # noqa: PLC0415
+    from reports.page.page import html_page  # noqa: PLC0415
     from reports.roofline_picture import draw_roofline  # noqa: PLC0415
     from reports.timeline import draw_timeline  # noqa: PLC0415
     from reports.traffic import draw_traffic  # noqa: PLC0415
@@ -48,10 +50,13 @@ def report(
     missing = left_out(saved, perfetto)
     text = page(saved, start, end, missing)
     draw = {TIMELINE: draw_timeline, UTILISATION: draw_utilisation, TRAFFIC: draw_traffic}
-    files = {
+    files: dict[Path, Callable[[Path], object]] = {
         saved.directory / name: write_png(function(saved, start, end)) for name, function in draw.items()
     }
-    files[saved.directory / ROOFLINE] = write_png(draw_roofline(saved))
+    roofline = png_of(draw_roofline(saved))
+    html = html_page(saved, {"Roofline": roofline})
+    files[saved.directory / ROOFLINE] = lambda aside: aside.write_bytes(roofline)
+    files[saved.directory / HTML] = lambda aside: aside.write_text(html, encoding="utf-8")
     if not missing:
         files[saved.directory / PERFETTO] = perfetto_in_place(saved, start, end)
     path = saved.directory / PAGE
@@ -74,7 +79,7 @@ def page(saved: SavedRun, start: int | None = None, end: int | None = None, no_t
     of_part, of_all = (f"Of {stretch}.\n\n", "Of the whole run.\n\n") if part else ("", "")
     sections = [
         ("Figures", of_all + tables.figures_table(saved)),
-        ("Timeline", f"{of_part}![Timeline]({TIMELINE})"),
+        ("Timeline", f"{of_part}![Timeline]({TIMELINE})\n\n[{HTML}]({HTML}) zooms to one instruction."),
         ("Utilisation", f"{of_part}![Utilisation]({UTILISATION})"),
         ("Where the time went", f"{of_all}{tables.stalls_table(saved)}\n\n{tables.engines_table(saved)}"),
         ("Cores", f"{of_part}Busy shares.\n\n{tables.cores_table(usage(saved, start, end))}"),

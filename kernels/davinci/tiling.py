@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernels.errors import TilingError
+from kernels.errors import TilingError, unusable_tiling
 
 
 class Tiling(BaseModel):
@@ -121,11 +121,7 @@ def checked(kind: type[T], values: Mapping[str, object], prefix: str = "") -> T:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = prefix + ".".join(str(part) for part in first["loc"])
-        raise TilingError(
-            "a field of the tiling is not usable", field=name, got=repr(first["input"]), limit=first["msg"]
-        ) from None
+        raise unusable_tiling(error, kind.model_fields, prefix) from None
 
 
 def require_multiple(field: str, value: int, of: int) -> None:

@@ -23,7 +23,7 @@ class Fixpipe(Instruction):
     """Write sums from L0C to GM, L1 or UB: round once to dst's type, or add to what is there (`atomic`).
 
     `split` is the layout whose blocks of 16 channels become blocks of 8. `count` instructions do it, each of which pays
-    its start and its issue (`split` has another table for several: "split_rows").
+    its start and its issue.
     """
 
     __slots__ = ("_axes", "_form", "_part", "atomic", "count", "layout", "moved", "name")
@@ -94,7 +94,7 @@ class Fixpipe(Instruction):
     def _table(self, target: Target, dst: View) -> str:
         if dst.buffer.memory != target.main_memory:
             return "chip"
-        return "split_rows" if self.layout == "split" and self.count > 1 else self.layout
+        return self.layout
 
     def _stream(self, spec: FixpipeSpec) -> float:
         """Cycles of what is written, at the slowest of the rates that hold."""

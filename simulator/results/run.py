@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import metadata
 from os import PathLike
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.results.critical.advice import advice
 from simulator.results.files import make_directory, write_aside
 from simulator.results.metrics import Metrics, measure
 from simulator.results.summary import Summary
@@ -71,6 +72,7 @@ class Run:
         max_error: greatest error of each output against the float64 reference; None when not checked.
         tolerance: what each error is allowed to be; None when not checked.
         numerics: whether values were computed.
+        call: what makes the call again, beside the above: plain values; empty where that is not known.
     """
 
     operator: str
@@ -89,6 +91,7 @@ class Run:
     max_error: dict[str, float] | None = None
     tolerance: dict[str, float] | None = None
     numerics: bool = True
+    call: dict[str, object] = field(default_factory=dict)
 
     @property
     def dx(self) -> NDArray[Any] | None:
@@ -142,8 +145,10 @@ class Run:
 
     def summary(self) -> Summary:
         """What the run cost and what bounds it."""
-        target = self.target
-        return Summary(self.to_dict(), target.title, target.clock_mhz, target.groups, self.metrics.balance)
+        target, tip = self.target, advice(self.trace, self.target, self.launches, self.cycles)
+        return Summary(
+            self.to_dict(), target.title, target.clock_mhz, target.groups, self.metrics.balance, tip
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The figures of the run, as `--json` prints them: plain values that JSON has.
@@ -205,6 +210,7 @@ class Run:
             "tilesim_version": _version(),
             **self.to_dict(),
             "numerics": self.numerics,
+            "call": plain(self.call),
             "peak_flops_per_cycle": plain(self.peak_flops_per_cycle),
             "trace": {"file": TRACE_FILE, "rows": len(self.trace), "hash": self.trace.hash()},
             "target_numbers": self.target.model_dump(mode="json"),

@@ -22,6 +22,7 @@ class Summary:
         clock_mhz: the target's clock.
         groups: how many groups of cores the target has.
         balance: how evenly the cores are busy; None when nothing ran.
+        advice: what a faster link would save, a sentence; empty where it is not known.
     """
 
     record: Mapping[str, Any]
@@ -29,6 +30,7 @@ class Summary:
     clock_mhz: float
     groups: int
     balance: Balance | None = field(default=None)
+    advice: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The figures by name; a copy."""
@@ -48,6 +50,7 @@ class Summary:
         yield "work", _work(r["useful_macs"], r["macs"])
         yield "speed", speed(r["achieved_gflops"], r["peak_gflops"])
         yield "bound", r["bound"]
+        yield "what if", self.advice
         yield "busy", ", ".join(f"{kind} {percent(share)}" for kind, share in r["utilisation"].items())
         yield "lost", ", ".join(f"{reason} {percent(share)}" for reason, share in r["stalls"].items())
         yield "traffic", _traffic(r["traffic_bytes"])

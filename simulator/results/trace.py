@@ -39,6 +39,25 @@ CACHE_COLUMNS: Mapping[str, str] = {"hit": "<i8", "fetched": "<i8", "evicted": "
 """Columns of a chip with a cache: bytes of the copy that were resident (all that it writes), bytes fetched for
 it from the cached memory in whole lines, and bytes written back to make room."""
 
+COST_COLUMNS: Mapping[str, str] = {
+    "issue": "<i4",
+    "signal": "<i4",
+    "setup": "<i4",
+    "floor": "<i8",
+    "charged": "<i8",
+    "needed_row": "<i8",
+}
+"""Columns of a simulated run that say what an instruction costs by itself, in cycles: the scalar unit's time to issue
+it, with the waits for flags before it, and to set the flags after it; a copy's start-up (what a start after a pause
+adds is not in it) and the shortest time that its path allows; the bytes that it puts on its link, in whole bursts;
+and the row of the result that it needed and that came last, whether or not it waited for something else longer."""
+
+ROW_COLUMNS = frozenset({"waited_row", "needed_row"})
+"""Columns that point to rows."""
+
+OPTIONAL = (CACHE_COLUMNS, COST_COLUMNS)
+"""Groups of columns that a trace has all of or none of."""
+
 _AXIS_TYPE = "<i4"
 _LISTS = ("engines", "names", "memories", "reasons", "axes")
 # column -> (list its codes point into, least code)
@@ -61,7 +80,7 @@ class Trace:
     on the engine (with overlapped start-ups: from the start of its own). `flow` is when a copy's bytes begin
     to flow, behind its start-up and the copy before it; without such a column, and for all else, it is `start`.
     `bytes` is 0 when it is not a copy.
-    A chip with a cache also has the columns of `CACHE_COLUMNS`.
+    A chip with a cache also has the columns of `CACHE_COLUMNS`, a simulated run those of `COST_COLUMNS`.
     `engine`, `name`, `source`, `destination` and `waited_reason` are codes into the lists `engines`, `names`,
     `memories` and `reasons`; -1 is no memory, no row waited for, no such tile coordinate.
 
@@ -89,8 +108,10 @@ class Trace:
     ):
         self.engines, self.names, self.memories = tuple(engines), tuple(names), tuple(memories)
         self.reasons, self.axes = tuple(reasons), tuple(axes)
-        cached = CACHE_COLUMNS if CACHE_COLUMNS.keys() & columns.keys() else {}
-        types = {**COLUMNS, **cached, **dict.fromkeys(self.axes, _AXIS_TYPE)}
+        more = {
+            name: kind for group in OPTIONAL if group.keys() & columns.keys() for name, kind in group.items()
+        }
+        types = {**COLUMNS, **more, **dict.fromkeys(self.axes, _AXIS_TYPE)}
         if "flow" not in columns and "start" in columns:
             columns = {**columns, "flow": columns["start"]}
         _check_names(columns, types)
@@ -106,7 +127,8 @@ class Trace:
 
     def _check_codes(self) -> None:
         limits = {name: (least, len(self.lists()[of]) - 1) for name, (of, least) in _CODES.items()}
-        for name, (least, most) in {**limits, "waited_row": (-1, len(self) - 1)}.items():
+        rows = dict.fromkeys(sorted(ROW_COLUMNS & self._columns.keys()), (-1, len(self) - 1))
+        for name, (least, most) in {**limits, **rows}.items():
             column = self._columns[name]
             if column.size and (column.min() < least or column.max() > most):
                 got = f"values from {column.min()} to {column.max()}"
@@ -168,7 +190,8 @@ class Trace:
         new_id = np.full(len(self) + 1, -1, dtype=np.int64)  # the last entry serves waited_row == -1
         new_id[keep] = np.arange(len(keep))
         columns = {name: column[keep] for name, column in self._columns.items()}
-        columns["waited_row"] = new_id[columns["waited_row"]]
+        for name in ROW_COLUMNS & columns.keys():
+            columns[name] = new_id[columns[name]]
         return Trace(columns, **self.lists())
 
     def replaced(self, **columns: NDArray[Any]) -> "Trace":
@@ -187,9 +210,10 @@ class Trace:
             raise TilesimError("no trace to join", remedy="give Trace.concat at least one")
         lists = {of: tuple(dict.fromkeys(v for part in parts for v in part.lists()[of])) for of in _LISTS}
         first_rows = np.cumsum([0, *(len(part) for part in parts)])
-        cached = tuple(name for name in CACHE_COLUMNS if any(name in part.columns() for part in parts))
+        optional = (name for group in OPTIONAL for name in group)
+        more = tuple(name for name in optional if any(name in part.columns() for part in parts))
         moved = [
-            _recoded(part, lists, int(first), cached) for part, first in zip(parts, first_rows, strict=False)
+            _recoded(part, lists, int(first), more) for part, first in zip(parts, first_rows, strict=False)
         ]
         return Trace({name: np.concatenate([part[name] for part in moved]) for name in moved[0]}, **lists)
 
@@ -297,7 +321,7 @@ def _check_lengths(columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _recoded(
-    trace: Trace, lists: Mapping[str, tuple[str, ...]], first_row: int, cached: Sequence[str]
+    trace: Trace, lists: Mapping[str, tuple[str, ...]], first_row: int, more: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """Columns of a trace with the codes of other lists, as the rows from `first_row` on."""
     columns = trace.columns()
@@ -305,11 +329,11 @@ def _recoded(
         # one entry more, which -1 picks
         codes = np.array([*(lists[of].index(value) for value in trace.lists()[of]), -1], dtype=np.int64)
         columns[name] = codes[columns[name]]
-    waited = columns["waited_row"]
-    columns["waited_row"] = np.where(waited < 0, -1, waited + first_row)
+    for name in ROW_COLUMNS & columns.keys():
+        columns[name] = np.where(columns[name] < 0, -1, columns[name] + first_row)
     absent = np.full(len(trace), -1, dtype=np.int32)
     nothing = np.zeros(len(trace), dtype=np.int64)
-    found = {name: columns.get(name, nothing) for name in cached}
+    found = {name: columns.get(name, absent if name in ROW_COLUMNS else nothing) for name in more}
     return {**{name: columns.get(name, absent) for name in (*COLUMNS, *lists["axes"])}, **found}
 
 

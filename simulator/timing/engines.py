@@ -42,6 +42,7 @@ class CoreState:
         "lane_names",
         "lanes",
         "model",
+        "needed_row",
         "open_shared",
         "opener",
         "outstanding",
@@ -73,6 +74,7 @@ class CoreState:
         self.cached: dict[int, tuple[int, int, int]] = {}
         self._set_issued, self.turn = [0] * size, [0] * size
         self.waited_row: list[int] = [-1] * size
+        self.needed_row: list[int] = [-1] * size
         self.waited_reason: list[int] = [NONE] * size
         self.pc = self.outstanding = self.open_shared = self._set_cycles = self.since = 0
         self.blocked = self.worked = self.arrived = self.opener = self.gate = -1
@@ -248,6 +250,7 @@ class CoreState:
         if need:
             ended, of = self._last_set(need)
             landed = ended + self.model.flag_latency
+            self.needed_row[entry] = of
             if landed > issued:
                 self.ready[entry] = landed
                 reason, row = DEPENDENCY, of
@@ -257,6 +260,7 @@ class CoreState:
             reason, row = BARRIER_WAIT, self.gate
         if self.program.kind[entry] == FLAG_WAIT and now > max(issued, lane.free_since):
             reason, row = FLAG, -1
+            self.model.blame[self.index, entry] = self.model.flags[self.program.key[entry]][0][1]
         self.waited_reason[entry], self.waited_row[entry] = reason, row
 
     def ended(self, entry: int, now: int) -> None:
@@ -265,7 +269,7 @@ class CoreState:
         self.end[entry], self.turn[entry] = now, self.model.next_turn()
         self.outstanding -= 1
         if program.kind[entry] == FLAG_SET:
-            self.model.raise_flag(program.key[entry], now)
+            self.model.raise_flag(program.key[entry], now, (self.index, entry))
         if program.shared[entry]:
             self.open_shared -= 1
             if self.arrived >= 0 and not self.open_shared:
@@ -293,6 +297,11 @@ class CoreState:
         self.opener = -1
         self.pc = entry + 1
         self.fetch(now)
+
+    @property
+    def flags_are_instructions(self) -> bool:
+        """Whether flags between the engines of the core take the scalar unit's time."""
+        return self._slots
 
     @property
     def finished(self) -> bool:

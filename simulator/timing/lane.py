@@ -78,7 +78,7 @@ class Lane:
         program, flags = self.core.program, self.core.model.flags
         if program.kind[entry] == FLAG_SET:
             return 0
-        return max(0, flags[program.key[entry]].popleft() + program.cost[entry].cycles - now)
+        return max(0, flags[program.key[entry]].popleft()[0] + program.cost[entry].cycles - now)
 
     def _front_is_up(self, now: int) -> None:
         self.front_up = True

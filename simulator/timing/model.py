@@ -45,7 +45,8 @@ class LaunchModel:
     Attributes:
         traffic: the links and what flows on them.
         starting: whether the starts of the cycle are being done, in the order of the cores.
-        blame: (core, entry) of a barrier -> (core, entry) of the one that came last.
+        flags: by flag, when it was set and not yet taken, and by which (core, entry).
+        blame: (core, entry) of a barrier -> (core, entry) of the one that came last; of a flag's wait -> of its set.
         next_turn: counts the ends of instructions, in the order in which they come.
     """
 
@@ -63,7 +64,7 @@ class LaunchModel:
         self.flag_latency = target.sync.flag_latency_cycles
         self.core_count = sum(len(c.cores) for c in classes)
         self.traffic = Traffic(env, target, groups, caches, self.look)
-        self.flags: dict[Hashable, deque[int]] = {}
+        self.flags: dict[Hashable, deque[tuple[int, tuple[int, int]]]] = {}
         self._flag_waiters: dict[Hashable, list[CoreState]] = {}
         self._barriers: dict[Hashable, _Gathering] = {}
         self.blame: dict[tuple[int, int], tuple[int, int]] = {}
@@ -163,9 +164,9 @@ class LaunchModel:
             waiters.append(core)
         return False
 
-    def raise_flag(self, key: Hashable, now: int) -> None:
-        """A flag was set."""
-        self.flags.setdefault(key, deque()).append(now)
+    def raise_flag(self, key: Hashable, now: int, setter: tuple[int, int]) -> None:
+        """A flag was set, by a (core, entry)."""
+        self.flags.setdefault(key, deque()).append((now, setter))
         for core in self._flag_waiters.pop(key, []):
             core.touch()
 

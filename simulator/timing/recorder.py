@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.results.trace import CACHE_COLUMNS, COLUMNS, Trace
+from simulator.results.trace import CACHE_COLUMNS, COLUMNS, COST_COLUMNS, ROW_COLUMNS, Trace
 from simulator.timing.engines import CoreState
 from simulator.timing.model import CoreClass, LaunchModel
 
@@ -65,7 +65,7 @@ class Recorder:
 
     def __init__(self, engines: tuple[str, ...], *, cached: bool = False) -> None:
         """Nothing is recorded; with `cached`, what copies find in a cache will be."""
-        self._kept = {**COLUMNS, **(CACHE_COLUMNS if cached else {})}
+        self._kept = {**COLUMNS, **(CACHE_COLUMNS if cached else {}), **COST_COLUMNS}
         self._cached = cached
         self._engines = engines
         self._names = Codes()
@@ -102,7 +102,8 @@ class Recorder:
             size = len(part["start"])
             part["launch"] = np.full(size, launch, "<i2")
             part["core"] = np.full(size, index, "<i2")
-            part["waited_row"] = np.where(part["waited_row"] >= 0, part["waited_row"] + first[index], -1)
+            for name in ROW_COLUMNS:
+                part[name] = np.where(part[name] >= 0, part[name] + first[index], -1)
             for entry, blamed, row in blame.get(rep, ()):
                 part["waited_row"][entry] = first[blamed] + row
             if index != rep and origins.get(index):
@@ -132,6 +133,7 @@ class Recorder:
         flow = np.array(core.flow, "<i8")
         columns["flow"] = np.where(flow >= 0, flow, columns["start"])
         columns.update({f"#{axis}": coords[:, axis] for axis in range(axes)})
+        columns.update(_cost_columns(core))
         if self._cached:
             columns.update(_cached_columns(core))
         return columns
@@ -172,3 +174,19 @@ def _cached_columns(core: CoreState) -> dict[str, NDArray[Any]]:
     if core.cached:
         found[:, list(core.cached)] = np.array(list(core.cached.values())).T
     return dict(zip(CACHE_COLUMNS, found, strict=True))
+
+
+def _cost_columns(core: CoreState) -> dict[str, NDArray[Any]]:
+    """What each instruction of a core costs by itself."""
+    program, issue = core.program, core.model.target.issue
+    costs = [
+        (cost.issue_cycles, cost.cycles if cost.path else 0, cost.floor_cycles, cost.charged_bytes)
+        for cost in program.cost
+    ]
+    table = np.array(costs, "<i8").reshape(-1, 4)
+    waits = np.array([len(need) for need in program.need], "<i8") * issue.flag_wait_cycles
+    signals = np.array(program.sets, "<i8") * issue.flag_set_cycles
+    if not core.flags_are_instructions:
+        waits, signals = 0 * waits, 0 * signals
+    values = (table[:, 0] + waits, signals, *table[:, 1:].T, np.array(core.needed_row, "<i8"))
+    return dict(zip(COST_COLUMNS, values, strict=True))

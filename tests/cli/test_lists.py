@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tilesim
-from kernels.operators import OPERATORS
+from kernels.operators import OPERATORS, VENDOR_CALLS
 from tilesim.cli.targets import facts, unit_of
 
 if TYPE_CHECKING:
@@ -94,13 +94,22 @@ def test_the_end_of_a_key_is_its_unit(key: str, unit: str) -> None:
 def test_operators_lists_and_explains(cli: Cli) -> None:
     """Every operator has a line in the table and a page of its own."""
     table = cli("operators").stdout
-    assert all(name in table for name in OPERATORS)
-    for operator in OPERATORS.values():
+    every = {**OPERATORS, **VENDOR_CALLS}
+    assert all(name in table for name in every)
+    for operator in every.values():
         page = cli("operators", operator.name).stdout
         assert page.startswith(f"{operator.name}: {operator.summary}")
         assert operator.text.strip() in page
         assert json.loads(cli("operators", operator.name, "--json").stdout)["text"] == operator.text
     assert "did you mean gemm?" in cli.refuse("operators", "gem")
+
+
+@pytest.mark.parametrize("name", VENDOR_CALLS)
+def test_vendor_calls_are_refused_on_the_command_line(cli: Cli, name: str) -> None:
+    """Their page says how they are called."""
+    assert f"tilesim operators {name} says how" in cli.refuse(
+        "run", name, "--target", "ascend910b1", "--shape", "m=2,n=2,k=2"
+    )
 
 
 def test_report_refuses_what_is_no_run(cli: Cli, tmp_path: Path) -> None:

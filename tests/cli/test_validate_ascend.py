@@ -10,8 +10,14 @@ import pytest
 
 from targets.errors import TilesimError
 from targets.loader import load_target
+from tilesim.validation.ascend_constants import fitted_constants
 from tilesim.validation.ascend_rows import FIGURES, PUBLISHED, Product, read_ascend_rows
-from tilesim.validation.ascend_scores import figure_summaries, fitted_constants, score_ascend
+from tilesim.validation.ascend_scores import (
+    AscendScore,
+    duration_facts,
+    figure_summaries,
+    score_ascend,
+)
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -57,10 +63,53 @@ def test_profiles_are_met(name: str, limits: dict[str, float]) -> None:
 
 
 def test_fitted_constants_are_those_of_the_profiles() -> None:
-    """What was fitted is marked in the target: the starts of loads are among it, the cube's rate is not."""
-    fitted = fitted_constants(load_target("ascend910b1"))
-    assert fitted["issue.load3d_setup_cycles"] == "62"
-    assert not any(path.startswith("cube.") for path in fitted)
+    """Each constant once: numbers of one meaning together, equal ones of another meaning apart."""
+    target = load_target("ascend910b1")
+    fitted = fitted_constants(target)
+    paths = [path for each in fitted for path in each.paths]
+    assert len(paths) == len(set(paths))
+    assert len(fitted) <= 12
+    (start,) = (each for each in fitted if "load3d.l0a.start_cycles" in each.paths)
+    assert "load2d.l0b.transposed_start_cycles" in start.paths
+    assert start.on_convolutions
+    assert not start.rate
+    assert not any(path.startswith("cube.") for path in paths)
+
+
+def test_equal_numbers_of_two_meanings_are_two_constants() -> None:
+    """Cycles to issue a product and rate of the write-out do not become one when they are equal."""
+    marks = load_target("ascend910b1").provenance
+    target = load_target("ascend910b1", {"fixpipe.split.bytes_per_cycle": 19})
+    same = target.model_copy(update={"provenance": marks})
+    assert [each.paths for each in fitted_constants(same) if each.number == 19] == [
+        ("fixpipe.nd.elements_per_cycle",),
+        ("fixpipe.split.bytes_per_cycle",),
+    ]
+
+
+def test_longest_pipes_and_durations() -> None:
+    """Two pipes within a tenth are as long as each other; rows that stand out are named."""
+    row = CONV["conv009"]  # mac 60.8, scalar 58.1, mte1 57.1, mte2 49.6 us
+    found = {
+        "mac": 50.0,
+        "mte1": 60.0,
+        "mte2": 40.0,
+        "fixpipe": 1.0,
+        "scalar": 50.0,
+        "duration": 89.962 * 1.4,
+    }
+    near = AscendScore(row, found, 89.962)
+    far = AscendScore(row, {**found, "mte2": 61.0, "duration": 89.962}, 1.0)
+    assert (near.pipes, near.same_pipe) == (("mac", "mte1"), True)
+    assert (far.pipes, far.same_pipe) == (("mac", "mte2"), False)
+    assert AscendScore(CONV["conv031"], found, 1.0).same_pipe is None
+    facts = duration_facts([near])
+    assert facts is not None
+    assert (facts.far, facts.below_roofline) == (("conv009",), ("conv009",))
+    facts = duration_facts([far])
+    assert facts is not None
+    assert (facts.median, facts.far, facts.below_roofline) == (0.0, (), ())
+    assert duration_facts([]) is None
 
 
 def test_own_rows(cli: Cli, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,6 +27,9 @@ LARGEST_EDGE_MACS = 10_000_000
 
 LARGEST_MACS = 1_000_000_000
 """Rows above this are run with fewer rows of the image: what is new in a tile comes again in the next."""
+
+LARGEST_ELEMENTS = 100_000_000
+"""Elements of x and of dy above which a row is run with fewer images: the reference keeps them in float64."""
 
 LARGEST_TRANSPOSED_MACS = 1_000_000
 """Transposed rows of edge_shapes above this are left out."""
@@ -77,7 +81,9 @@ def smaller(shape: ConvShape, **sizes: object) -> ConvShape:
 
 
 def cut(shape: ConvShape) -> ConvShape:
-    """The shape with so few rows that it stays below the largest MACs, but not fewer than its taps and pads reach."""
+    """The shape with so few images and rows that it stays below the limits, but no fewer rows than its taps reach."""
+    while shape.n > 1 and max(prod(shape.x_shape), prod(shape.dy_shape)) > LARGEST_ELEMENTS:
+        shape = smaller(shape, n=shape.n // 2)
     axis = max(0, shape.ndim - 2)
     size = list(shape.size)
     least = max(TALL, 2 * shape.dilation[axis] * shape.kernel[axis])

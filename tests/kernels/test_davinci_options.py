@@ -168,6 +168,18 @@ def test_native_and_refused_types() -> None:
         conv_backward(shape=PLAIN, target="mt7004", dtype="fp16", include_layout=True, numerics=False)
 
 
+@pytest.mark.parametrize(
+    ("field", "prefix", "remedy"), [("nn", "", "did you mean n?"), ("dw.row", "dw.", "did you mean dw.rows?")]
+)
+def test_unknown_fields_are_named(field: str, prefix: str, remedy: str) -> None:
+    """With their prefix, as the fields that there are."""
+    with pytest.raises(TilingError, match="unknown field") as caught:
+        conv_backward(shape=PLAIN, target="ascend910b1", dtype="fp16", tiling={field: 1}, numerics=False)
+    assert caught.value.field == field
+    assert f"{prefix}m, {prefix}n, {prefix}k" in str(caught.value)
+    assert remedy in str(caught.value)
+
+
 def test_tilings_that_cannot_be() -> None:
     """A field of a gradient that is not asked for, and one that the memories cannot hold."""
     with pytest.raises(TilingError, match="not asked for"):

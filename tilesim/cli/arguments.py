@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from kernels.operators import OPERATORS, Operator
+from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import parse_deform, parse_gemm, parse_shape
@@ -17,7 +17,7 @@ from tilesim.cli.errors import ArgumentError
 
 RUN_FILES = frozenset(
     {
-        *("run.json", "trace.parquet", "report.md", "trace.pftrace"),
+        *("run.json", "trace.parquet", "report.md", "report.html", "trace.pftrace"),
         *("timeline.png", "utilisation.png", "traffic.png", "roofline.png"),
     }
 )
@@ -38,6 +38,11 @@ def find_operator(name: str) -> Operator:
     Raises:
         ArgumentError: there is none; the nearest name is in the remedy.
     """
+    if name in VENDOR_CALLS:
+        remedy = f"tilesim operators {name} says how"
+        raise ArgumentError(
+            what="an operator that is called from Python only", where="OPERATOR", got=name, remedy=remedy
+        )
     if name not in OPERATORS:
         raise ArgumentError(
             what="unknown operator", where="OPERATOR", got=name, remedy=nearest(name, OPERATORS)

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 import tilesim
 from tilesim.cli.calibrate import calibrate
 from tilesim.cli.compare import compare
+from tilesim.cli.critical import critical
 from tilesim.cli.diff import diff
 from tilesim.cli.errors import exit_status
 from tilesim.cli.operators import operators
@@ -60,6 +61,7 @@ app.command()(run)
 app.command()(targets)
 app.command()(operators)
 app.command()(report)
+app.command()(critical)
 app.command()(compare)
 app.command()(diff)
 app.command()(validate)

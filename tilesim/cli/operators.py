@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernels.operators import OPERATORS, Operator
+from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
 from tilesim.cli.arguments import find_operator
 from tilesim.cli.output import print_json, print_table
 
@@ -19,15 +19,25 @@ def operators(
     if name is None:
         _list(as_json=as_json)
     else:
-        _show(find_operator(name), as_json=as_json)
+        _show(VENDOR_CALLS.get(name) or find_operator(name), as_json=as_json)
 
 
 def _list(*, as_json: bool) -> None:
+    every = [*OPERATORS.values(), *VENDOR_CALLS.values()]
     if as_json:
-        print_json({"operators": [_record(operator) for operator in OPERATORS.values()]})
+        print_json({"operators": [_record(operator) for operator in every]})
         return
-    rows = [(o.name, ", ".join(o.families), ", ".join(o.gradients), o.summary) for o in OPERATORS.values()]
-    print_table("operators", ("name", "families", "gradients", "summary"), rows)
+    rows = [
+        (
+            o.name,
+            ", ".join(o.families),
+            ", ".join(o.gradients),
+            "Python" if o.name in VENDOR_CALLS else "",
+            o.summary,
+        )
+        for o in every
+    ]
+    print_table("operators", ("name", "families", "gradients", "only from", "summary"), rows)
 
 
 def _show(operator: Operator, *, as_json: bool) -> None:
@@ -46,4 +56,5 @@ def _record(operator: Operator) -> dict[str, Any]:
         "summary": operator.summary,
         "families": list(operator.families),
         "gradients": list(operator.gradients),
+        "command_line": operator.name in OPERATORS,
     }

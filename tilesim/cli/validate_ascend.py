@@ -7,12 +7,16 @@ from pathlib import Path
 
 from targets.loader import load_target
 from tilesim.cli.output import print_json, print_table, progress
+from tilesim.validation.ascend_constants import fitted_constants
 from tilesim.validation.ascend_rows import FIGURES, read_ascend_rows
 from tilesim.validation.ascend_scores import (
+    FAR,
+    MARGIN,
     AscendScore,
+    DurationFacts,
     FigureSummary,
+    duration_facts,
     figure_summaries,
-    fitted_constants,
     score_ascend,
 )
 
@@ -25,28 +29,56 @@ def print_ascend(measured: Path, kind: str | None, as_json: bool) -> None:
     rows = [row for row in read_ascend_rows(measured) if kind in (None, row.op)]
     with progress(f"running {len(rows)} rows"):
         scores = score_ascend(rows)
-    groups, constants = figure_summaries(scores), fitted_constants(load_target(FITTED_TARGET))
+    groups, facts = figure_summaries(scores), duration_facts(scores)
+    constants = fitted_constants(load_target(FITTED_TARGET))
     if as_json:
         print_json(
             {
                 "rows": [score.to_dict() for score in scores],
                 "groups": [asdict(group) for group in groups],
-                "fitted": constants,
+                "durations": asdict(facts) if facts else None,
+                "fitted": [each.to_dict() for each in constants],
             }
         )
         return
-    heads = ("row", "what", *(f"{figure} %" for figure in FIGURES), "roofline %")
+    heads = ("row", "what", *(f"{figure} %" for figure in FIGURES), "roofline %", "longest pipe", "same")
     print_table("Predicted over measured, minus 1", heads, [_row(score) for score in scores])
     heads = ("group", "figure", "median %", "90 % within %", "worst %", "rows")
     print_table("Absolute errors", heads, [_group(group) for group in groups])
-    values = [[path, str(value)] for path, value in constants.items()]
-    print_table(f"{len(values)} constants of {FITTED_TARGET} fitted on profiles", ("number", "value"), values)
+    if facts:
+        print_table("Durations of all rows", ("what", "result"), _facts(facts))
+    values = [[", ".join(each.paths), f"{each.number:g}", each.source] for each in constants]
+    title = f"{len(values)} constants of {FITTED_TARGET} fitted on rows of these suites"
+    print_table(title, ("numbers", "value", "fitted on"), values)
+
+
+def _facts(facts: DurationFacts) -> list[list[str]]:
+    """The three facts, with the rows that stand out."""
+    return [
+        ["median error", f"{100 * facts.median:.1f} %"],
+        ["90 % of the rows are within", f"{100 * facts.within_90:.1f} %"],
+        [f"rows off by more than {100 * FAR:.0f} %", ", ".join(facts.far) or "none"],
+        [
+            f"rows worse than the bare roofline by more than {100 * MARGIN:.0f} points",
+            ", ".join(facts.below_roofline) or "none",
+        ],
+    ]
 
 
 def _row(score: AscendScore) -> list[str]:
     errors = [score.error(figure) for figure in FIGURES]
     shown = ["" if error is None else f"{100 * error:+.1f}" for error in errors]
-    return [score.row.name, score.row.label, *shown, f"{100 * score.roofline_error:+.1f}"]
+    bare = f"{100 * score.roofline_error:+.1f}"
+    return [score.row.name, score.row.label, *shown, bare, *_pipes(score)]
+
+
+def _pipes(score: AscendScore) -> tuple[str, str]:
+    """The longest pipe as measured and as predicted, and whether that is the same or nearly so."""
+    if score.pipes is None:
+        return "", ""
+    measured, found = score.pipes
+    shown = measured if measured == found else f"{measured} / {found}"
+    return shown, "yes" if score.same_pipe else "NO"
 
 
 def _group(group: FigureSummary) -> list[str]:

@@ -37,14 +37,23 @@ def predicted(row: AscendRow) -> dict[str, float]:
     Raises:
         TilesimError: the target does not run it.
     """
-    if not isinstance(row.problem, Product):
+    problem = row.problem
+    if not isinstance(problem, Product):
         return _figures(row)
-    depth = _depth(row.problem)
-    if depth == row.problem.k:
+    if not _fits_cache(row, problem):
+        row = replace(row, l2="cold")
+    depth = _depth(problem)
+    if depth == problem.k:
         return _figures(row)
-    whole, half = (_figures(replace(row, problem=replace(row.problem, k=k))) for k in (depth, depth // 2))
-    steps = (row.problem.k - depth) / (depth // 2)
+    whole, half = (_figures(replace(row, problem=replace(problem, k=k))) for k in (depth, depth // 2))
+    steps = (problem.k - depth) / (depth // 2)
     return {name: whole[name] + steps * (whole[name] - half[name]) for name in whole}
+
+
+def _fits_cache(row: AscendRow, p: Product) -> bool:
+    """Whether L2 can hold both operands: of larger ones the last parts are there, which are needed last."""
+    caches = load_target(row.target, row.overrides).cache.values()
+    return all((p.m + p.n) * p.k * stored_in(row.dtype).size_bytes <= cache.size_bytes for cache in caches)
 
 
 def _depth(p: Product) -> int:

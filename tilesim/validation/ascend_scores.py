@@ -7,12 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from targets.schema import Target
 from tilesim.validation.ascend_rows import FIGURES, AscendRow
 from tilesim.validation.ascend_runs import predicted, roofline_us
 
-FITTED_ON = "profiles of an AlexNet training step"
-"""How the source of a number begins that was fitted on the rows of these profiles."""
+PIPES = ("mac", "mte1", "mte2", "fixpipe", "scalar")
+"""Figures that are busy times of one pipe each."""
+
+NEARLY = 0.1
+"""Pipes whose times differ by no more than this part of the longer are as long as each other."""
+
+FAR = 0.3
+"""An error of a duration beyond which a row is named."""
+
+MARGIN = 0.05
+"""How much worse than the bare roofline a row may be before it is named."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,24 @@ class AscendScore:
         """The same of the roofline, against the duration."""
         return self.roofline / self.row.measured["duration"] - 1
 
+    @property
+    def pipes(self) -> tuple[str, str] | None:
+        """The longest pipe as measured, and as predicted; None where pipes were not measured."""
+        if not all(self.row.measured.get(pipe) for pipe in PIPES):
+            return None
+        longest = (
+            max(PIPES, key=lambda pipe: times.get(pipe, 0)) for times in (self.row.measured, self.predicted)
+        )
+        return next(longest), next(longest)
+
+    @property
+    def same_pipe(self) -> bool | None:
+        """Whether both are one pipe, or two that were measured as nearly the same; None where none were."""
+        if self.pipes is None:
+            return None
+        measured, found = (self.row.measured[pipe] for pipe in self.pipes)
+        return found >= (1 - NEARLY) * measured
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
@@ -42,7 +68,24 @@ class AscendScore:
             "measured_us": self.row.measured,
             "predicted_us": self.predicted,
             "roofline_us": self.roofline,
+            "longest_pipes": self.pipes,
+            "same_pipe": self.same_pipe,
         }
+
+
+@dataclass(frozen=True)
+class DurationFacts:
+    """Absolute errors of all durations: median, what nine of ten rows are within, and which rows stand out.
+
+    Attributes:
+        far: rows that are off by more than `FAR`.
+        below_roofline: rows that are worse than the bare roofline, by more than `MARGIN`.
+    """
+
+    median: float
+    within_90: float
+    far: tuple[str, ...]
+    below_roofline: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -75,25 +118,19 @@ def figure_summaries(scores: Sequence[AscendScore]) -> list[FigureSummary]:
     return found
 
 
+def duration_facts(scores: Sequence[AscendScore]) -> DurationFacts | None:
+    """What can be said of the durations of all rows; None without any."""
+    errors = {score.row.name: abs(e) for score in scores if (e := score.error("duration")) is not None}
+    if not errors:
+        return None
+    bare = {score.row.name: abs(score.roofline_error) for score in scores}
+    whole = _summary("all", "duration", list(errors.values()))
+    far = tuple(name for name, error in errors.items() if error > FAR)
+    below = tuple(name for name, error in errors.items() if error > bare[name] + MARGIN)
+    return DurationFacts(whole.median, whole.within_90, far, below)
+
+
 def _summary(group: str, figure: str, errors: list[float]) -> FigureSummary:
     ordered = sorted(errors)
     within = ordered[min(len(ordered) - 1, -(-9 * len(ordered) // 10) - 1)]
     return FigureSummary(group, figure, statistics.median(ordered), within, ordered[-1], len(ordered))
-
-
-def fitted_constants(target: Target) -> dict[str, object]:
-    """The numbers of a target that were fitted on the profile rows, by path; equal ones are one."""
-    found: dict[str, str] = {}
-    plain = target.model_dump()
-    for path, mark in target.provenance.items():
-        if mark.mark == "derived" and mark.source.startswith(FITTED_ON):
-            found.setdefault(repr(_at(plain, path)), path)
-    return {path: value for value, path in found.items()}
-
-
-def _at(tables: dict[str, Any], path: str) -> object:
-    """The value under a dotted path."""
-    here: Any = tables
-    for part in path.split("."):
-        here = here[part]
-    return here

@@ -19,7 +19,7 @@ def test_report_writes_its_files(tmp_path: Path) -> None:
     """The pictures and the page lie beside the run, and nothing else."""
     made_run().save(tmp_path)
     pictures = ["timeline.png", "utilisation.png", "traffic.png", "roofline.png"]
-    names = [*pictures, "trace.pftrace", "report.md"]
+    names = [*pictures, "report.html", "trace.pftrace", "report.md"]
     assert report(tmp_path) == [tmp_path / name for name in names]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "run.json", "trace.parquet"])
 

@@ -189,7 +189,7 @@ def test_a_wait_for_a_flag_names_the_flag() -> None:
 
     trace = bench.run(program, *BUFFERS)
     assert waits(trace) == [
-        (0, "wait_flag", "flag", -1),
+        (0, "wait_flag", "flag", 3),
         (0, "load", "engine", 0),
         (1, "fill", "issue", -1),
         (1, "set_flag", "issue", -1),
