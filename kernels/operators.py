@@ -248,18 +248,14 @@ def _run(
             check=check,
         )
     if isinstance(shape, DeformShape):
-        return run_deform_backward(
-            shape,
-            target,
-            computed,
-            chosen,
-            grads=grads or None,
-            tiling=tiling,
-            numerics=numerics,
-            seed=seed,
-            integers=integers,
-            check=check,
-        )
+        more: dict[str, Any] = {
+            "tiling": tiling,
+            "numerics": numerics,
+            "seed": seed,
+            "integers": integers,
+            "check": check,
+        }
+        return run_deform_backward(shape, target, computed, chosen, grads=grads or None, **more)
     if isinstance(shape, ConvShape):
         call = _ConvCall(shape, target, computed, chosen, tiling, seed, integers, check)
         return call.forward(numerics) if name == "conv_forward" else call.backward(numerics, grads)
