@@ -9,6 +9,8 @@ from typing import Any
 from kernels.conv_backward import NEEDS, conv_backward, require_capacity
 from kernels.conv_forward import conv_forward
 from kernels.conv_forward import require_capacity as require_forward_capacity
+from kernels.deform_backward import GRADIENTS as DEFORM_GRADIENTS
+from kernels.deform_trial import run_deform_backward
 from kernels.errors import OperandError
 from kernels.families import stored_in
 from kernels.ft.trial import run_backprop_input
@@ -22,6 +24,7 @@ from kernels.reference.checking import (
     longest_sum,
     random_operands,
 )
+from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from simulator.values.numerics import Array
@@ -64,6 +67,17 @@ OPERATORS = {
         " block_taps, k, positions, y_buffers, x_buffers, ahead and fp16_accumulate. A transposed one is the dx of its"
         " adjoint, with the fields of that. On cubes load3d makes the columns, there is no bias, and"
         " fields are walk, m, n, k, channels, taps, split, weights, l1_a, l1_b and l0c.",
+    ),
+    "deform_conv_backward": Operator(
+        "deform_conv_backward",
+        "gradients of a deformable convolution",
+        ("davinci",),
+        DEFORM_GRADIENTS,
+        "A convolution backward on the resampled features (stride = kernel) gives dw, db and the gradient of the"
+        " features; x, offsets and that are turned channel last; a scatter on the vector cores takes a thread a"
+        " sampling point, adds four corners a channel to dx by atomic additions, and sums doffset and dmask; all are"
+        " turned back. 2-D; shape texts also have deform_groups and mask=1 (version 2). Offsets are uniform within 2"
+        " pixels. Tiling fields are those of conv_backward on Da Vinci targets, and scatter.elements.",
     ),
     "gemm": Operator(
         "gemm",
@@ -108,6 +122,14 @@ VENDOR_CALLS = {
         " asks for gradInput, gradWeight and gradBias. Layout conversions and casts are launches of their own."
         " docs/vendor-calls.md has an example.",
     ),
+    "aclnnDeformableConv2dBackward": Operator(
+        "aclnnDeformableConv2dBackward",
+        "the two-stage call of the Ascend library, from Python, on Ascend 950",
+        ("davinci",),
+        ("dx", "dw", "db", "doffset", "dmask"),
+        "Called from Python only: from kernels import aclnn. As aclnnConvolutionBackward, with the arguments of its own"
+        " page; offset and gradOffset are planes of x, y and mask. docs/vendor-calls.md says what was decided.",
+    ),
     "pypto.conv_backward_input": Operator(
         "pypto.conv_backward_input",
         "the tile-level input gradient of the Ascend Python front end",
@@ -124,7 +146,7 @@ VENDOR_CALLS = {
 def run_operator(
     name: str,
     *,
-    shape: ConvShape | tuple[int, int, int],
+    shape: ConvShape | DeformShape | tuple[int, int, int],
     target: Target,
     dtype: str | None = None,
     grads: Sequence[str] | None = None,
@@ -166,11 +188,21 @@ def run_again(record: Mapping[str, Any], target: Target) -> Run:
             where="run.json",
             remedy="run it with `tilesim run ... --out DIR`",
         )
-    fields = {key: _frozen(value) for key, value in shape.items()}
-    made = tuple(shape[axis] for axis in "mnk") if "m" in shape else ConvShape(**fields)
+    made = _saved_shape(shape)
     name, grads, cores = record["operator"], call["grads"], tuple(call["cores"])
     tiling = None if "host" in OPERATORS[name].families else record["tiling"]  # a host's call has no tiling
     return _run(name, made, target, record["dtype"], grads, cores, tiling, False, 0, False, False)
+
+
+def _saved_shape(shape: Mapping[str, Any]) -> ConvShape | DeformShape | tuple[int, int, int]:
+    """The geometry of a record."""
+    if "m" in shape:
+        return shape["m"], shape["n"], shape["k"]
+    fields = {key: _frozen(value) for key, value in shape.items()}
+    if "deform_groups" not in fields:
+        return ConvShape(**fields)
+    groups, masked = fields.pop("deform_groups"), fields.pop("mask")
+    return DeformShape(ConvShape(**fields), groups, masked)
 
 
 def _frozen(value: object) -> Any:
@@ -179,7 +211,7 @@ def _frozen(value: object) -> Any:
 
 def _run(
     name: str,
-    shape: ConvShape | tuple[int, int, int],
+    shape: ConvShape | DeformShape | tuple[int, int, int],
     target: Target,
     dtype: str | None,
     grads: Sequence[str] | None,
@@ -215,6 +247,15 @@ def _run(
             integers=integers,
             check=check,
         )
+    if isinstance(shape, DeformShape):
+        more: dict[str, Any] = {
+            "tiling": tiling,
+            "numerics": numerics,
+            "seed": seed,
+            "integers": integers,
+            "check": check,
+        }
+        return run_deform_backward(shape, target, computed, chosen, grads=grads or None, **more)
     if isinstance(shape, ConvShape):
         call = _ConvCall(shape, target, computed, chosen, tiling, seed, integers, check)
         return call.forward(numerics) if name == "conv_forward" else call.backward(numerics, grads)

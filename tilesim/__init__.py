@@ -14,8 +14,10 @@ from importlib.metadata import version as _version
 
 from kernels.conv_backward import conv_backward
 from kernels.conv_forward import conv_forward
+from kernels.deform_backward import deform_conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
+from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from reports.comparison import Comparison, compare
 from simulator.device.arrays import DeviceArray
@@ -40,6 +42,7 @@ __all__ = [
     "Comparison",
     "ConvShape",
     "DeadlockError",
+    "DeformShape",
     "Device",
     "DeviceArray",
     "MachineError",
@@ -56,6 +59,7 @@ __all__ = [
     "compare",
     "conv_backward",
     "conv_forward",
+    "deform_conv_backward",
     "gemm",
     "load_target",
     "report",

@@ -19,10 +19,14 @@ Tensors are `aclTensor.of(array)`, or `aclCreateTensor(shape, type)` without val
 from kernels.aclnn.calls import (
     aclnnConvolutionBackward,
     aclnnConvolutionBackwardGetWorkspaceSize,
-    aclOpExecutor,
+)
+from kernels.aclnn.deform_calls import (
+    aclnnDeformableConv2dBackward,
+    aclnnDeformableConv2dBackwardGetWorkspaceSize,
 )
 from kernels.aclnn.device import Device, DeviceMemory, Stream, current_device
 from kernels.aclnn.errors import AclnnError, Status, aclGetRecentErrMsg, check, recent_error
+from kernels.aclnn.executor import aclOpExecutor
 from kernels.aclnn.objects import (
     Out,
     aclBoolArray,
@@ -54,6 +58,8 @@ __all__ = [
     "aclTensor",
     "aclnnConvolutionBackward",
     "aclnnConvolutionBackwardGetWorkspaceSize",
+    "aclnnDeformableConv2dBackward",
+    "aclnnDeformableConv2dBackwardGetWorkspaceSize",
     "check",
     "current_device",
     "recent_error",

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import SupportsIndex
 
 from kernels.aclnn.arguments import Arguments
 from kernels.aclnn.device import DeviceMemory, Stream, current_device
-from kernels.aclnn.errors import AclnnError, null, returns_status
+from kernels.aclnn.errors import null, returns_status
 from kernels.aclnn.execute import execute
+from kernels.aclnn.executor import aclOpExecutor, run_once
 from kernels.aclnn.objects import Out, aclTensor
 from kernels.aclnn.plan import Plan
-from kernels.shape.checks import is_whole, shown
-from simulator.results.run import Run
-
-
-class aclOpExecutor:  # noqa: N801  # the vendor's name
-    """A planned call, which runs once.
-
-    Attributes:
-        plan: what it will do.
-        run: the Run, when it has run.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        """A call that has not run."""
-        self.plan = plan
-        self.run: Run | None = None
 
 
 @returns_status
@@ -101,31 +85,5 @@ def aclnnConvolutionBackward(  # noqa: N802  # the vendor's name
     The product of a padded tap is 0 x the operand, as the chip's zero filled im2col has it: NaN and infinity of a
     gradient or weight reach results whose sum has only padding there. Returns the status, as the first call does.
     """
-    planned = executor.value if isinstance(executor, Out) else executor
-    if planned is None:
-        raise null("executor", "call aclnnConvolutionBackwardGetWorkspaceSize first")
-    if stream is None:
-        raise null("stream")
-    _check_workspace(workspace, workspaceSize, planned.plan)
-    if stream.device is not planned.plan.device:
-        device, other = planned.plan.device.target.name, stream.device.target.name
-        raise AclnnError("a stream of another device", argument="stream", got=other, limit=device)
-    if planned.run is not None:
-        raise AclnnError("it has run already", argument="executor", remedy="plan the call again")
-    planned.run = execute(planned.plan)
-    stream.runs.append(planned.run)
-
-
-def _check_workspace(workspace: object, size: SupportsIndex, plan: Plan) -> None:
-    """Refuse a workspace that is smaller than what the plan needs."""
-    wanted = plan.workspace_bytes
-    remedy = "give as many bytes as the first call told"
-    if not is_whole(size) or size < wanted:
-        what = "the workspace is too small"
-        raise AclnnError(what, argument="workspaceSize", got=shown(size), limit=wanted, remedy=remedy)
-    if workspace is None and wanted:
-        raise null("workspace", f"it needs {wanted} bytes")
-    held = getattr(workspace, "nbytes", None)
-    if workspace is not None and (held is None or held < wanted):
-        what = "the workspace is too small"
-        raise AclnnError(what, argument="workspace", got=shown(held), limit=wanted, remedy=remedy)
+    first = "aclnnConvolutionBackwardGetWorkspaceSize"
+    run_once(Plan, execute, first, workspace, workspaceSize, executor, stream)

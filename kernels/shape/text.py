@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from kernels.errors import ShapeError
 from kernels.shape.benchdnn import parse_benchdnn
 from kernels.shape.checks import SIZE_LIMIT, shown, whole
+from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 
 AXES = "dhw"
@@ -53,6 +54,23 @@ def parse_shape(text: str) -> ConvShape:
         transposed=bool(transposed),
         output_padding=[_first(values, 0, f"output_padding_{axis}", "output_padding") for axis in axes],
     )
+
+
+DEFORM_KEYS = {"deform_groups": 1, "mask": 0}
+"""Keys that only a deformable convolution has, and what they are where they are not given."""
+
+
+def parse_deform(text: str) -> DeformShape:
+    """Return the geometry of a shape text with deform_groups and mask (0 or 1), or raise `ShapeError`."""
+    if not isinstance(text, str):
+        raise ShapeError("a shape must be text", argument="shape", got=shown(text))
+    parts = [part.strip() for part in text.split(",")]
+    own = [part for part in parts if part.partition("=")[0].strip() in DEFORM_KEYS]
+    values = DEFORM_KEYS | (_pairs(",".join(own), DEFORM_KEYS) if own else {})
+    if values["mask"] not in (0, 1):
+        raise ShapeError("mask must be 0 or 1", argument="mask", got=values["mask"])
+    plain = parse_shape(",".join(part for part in parts if part not in own))
+    return DeformShape(plain, values["deform_groups"], bool(values["mask"]))
 
 
 def parse_gemm(text: str) -> tuple[int, int, int]:

@@ -6,10 +6,11 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.errors import BoundsError, CapacityError
 from simulator.memory.ranges import Range, collapse, packed_strides
-from simulator.memory.views import StridedView, View
+from simulator.memory.views import ScatteredView, StridedView, View
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
@@ -148,6 +149,17 @@ class Buffer:
         offset = sum(low * stride for low, stride in zip(start, strides, strict=True))
         covered = Range(self.address + offset, rows, row_bytes, stride)
         return StridedView(self, start, size, covered, exact, tuple(index), whole)
+
+    def scattered(self, starts: NDArray[np.intp], run: int) -> ScatteredView:
+        """The view of runs of `run` elements that start at elements anywhere in the buffer; there is one at least.
+
+        Raises:
+            BoundsError: one leaves the buffer.
+        """
+        for first in (int(starts.min()), int(starts.max())):
+            if first < 0 or first + run > self.size:
+                raise self._out_of_bounds((first,), (run,))
+        return ScatteredView(self, starts, run)
 
     def _cut(
         self,

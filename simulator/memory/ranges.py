@@ -29,6 +29,25 @@ class Range(NamedTuple):
         return self.base + (self.rows - 1) * self.stride + self.row_bytes
 
 
+class Runs(NamedTuple):
+    """Runs of `run_bytes` bytes that lie anywhere: the address of each, in the order in which they are touched."""
+
+    places: tuple[int, ...]
+    run_bytes: int
+
+    def bursts(self, burst_bytes: int) -> int:
+        """Bursts that the runs touch, each of them counted once."""
+        found: set[int] = set()
+        for start in self.places:
+            found.update(range(start // burst_bytes, -(-(start + self.run_bytes) // burst_bytes)))
+        return len(found)
+
+    def bursts_apart(self, burst_bytes: int) -> int:
+        """Bursts that the runs touch, counted for each run."""
+        ends = ((start, start + self.run_bytes) for start in self.places)
+        return sum(-(-end // burst_bytes) - start // burst_bytes for start, end in ends)
+
+
 def overlaps(a: Range, b: Range) -> bool:
     """Whether two ranges share a byte."""
     if a[0] == b[0]:

@@ -6,8 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simulator.memory.ranges import Dims, Range, nested, packed_strides
+from simulator.memory.ranges import Dims, Range, Runs, nested, packed_strides
 from simulator.values.numerics import Array
 
 if TYPE_CHECKING:
@@ -114,3 +115,44 @@ class StridedView(View):
         if data.shape != self._whole:
             data = data.reshape(-1)[: prod(self._whole)].reshape(self._whole)
         return data[self._index]
+
+
+class ScatteredView(View):
+    """Runs of elements that lie anywhere in a buffer, also twice at the same place: [runs, elements of a run].
+
+    The range covers all of them in one row; `runs` says where each is.
+    """
+
+    __slots__ = ("_runs", "_starts")
+
+    def __init__(self, buffer: Buffer, starts: NDArray[np.intp], run: int) -> None:
+        """Describe the runs of `run` elements that start at these elements; `Buffer.scattered` checks them."""
+        item = buffer.dtype.size_bytes
+        low, high = int(starts.min()) * item, (int(starts.max()) + run) * item
+        covered = Range(buffer.address + low, 1, high - low, high - low)
+        super().__init__(buffer, (), (len(starts), run), covered, False)
+        self._starts = starts
+        self._runs = Runs(tuple((buffer.address + starts * item).tolist()), run * item)
+
+    @property
+    def runs(self) -> Runs:
+        """The addresses of the runs, and their bytes."""
+        return self._runs
+
+    def elements(self) -> NDArray[np.intp]:
+        """The number of each element in the buffer, run by run."""
+        return np.asarray(self._starts[:, None] + np.arange(self.shape[1]))
+
+    def _part(self) -> Array:
+        """A copy: what lies anywhere has no view. Not to be written to; see `put` and `add`."""
+        return self.buffer.numbers().reshape(-1)[self.elements()]
+
+    def put(self, values: Array) -> None:
+        """Write the runs, in their order."""
+        self.buffer.numbers().reshape(-1)[self.elements()] = values.reshape(self.shape)
+
+    def add(self, values: Array) -> None:
+        """Add the runs one by one, in their order, in the buffer's type."""
+        flat = self.buffer.numbers().reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(flat, self.elements().reshape(-1), values.reshape(-1))

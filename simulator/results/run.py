@@ -64,7 +64,7 @@ class Run:
         launches: its launches, in order.
         tiling: sizes, order and placement that it was run with; plain values.
         trace: what every engine did.
-        outputs: the gradients by name ("dx", "dw", "db"), or "y"; empty when only timed.
+        outputs: the gradients by name ("dx", "dw", "db", "doffset", "dmask"), or "y"; empty when only timed.
         macs: multiply-adds executed, padding included.
         useful_macs: multiply-adds of the formula.
         peak_flops_per_cycle: of the data type, of all the cores asked for.
@@ -107,6 +107,16 @@ class Run:
     def db(self) -> NDArray[Any] | None:
         """Gradient of the bias, None when it was not computed."""
         return self.outputs.get("db")
+
+    @property
+    def doffset(self) -> NDArray[Any] | None:
+        """The gradient of a deformable convolution's offsets, if it was asked for."""
+        return self.outputs.get("doffset")
+
+    @property
+    def dmask(self) -> NDArray[Any] | None:
+        """The gradient of its masks, if it was asked for."""
+        return self.outputs.get("dmask")
 
     @property
     def y(self) -> NDArray[Any] | None:

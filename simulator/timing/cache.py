@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple, Protocol
 
-from simulator.memory.ranges import Dims, Range
+from simulator.memory.ranges import Dims, Range, Runs
 from targets.schema import CacheSpec
 
 
@@ -91,11 +91,11 @@ class Cache:
         self._most = spec.size_bytes // spec.block_bytes
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
 
-    def read(self, span: Range, outer: Dims, fetch: Fetch) -> Found:
-        """A copy reads a range, repeated along outer axes: what is not resident is fetched, by `fetch`."""
+    def read(self, span: Range, outer: Dims, fetch: Fetch, *, runs: Runs | None = None) -> Found:
+        """A copy reads a range, repeated along outer axes, or runs of it: what is not resident `fetch` fetches."""
         missing = evicted = 0
         awaited: dict[Fetch, None] = {}
-        first, touched, found = self._pieces(span, outer)
+        first, touched, found = self._pieces(span, outer, runs)
         blocks = self._blocks
         for number, lines, _ in found:
             block = blocks.get(first + number)
@@ -113,10 +113,12 @@ class Cache:
                 block.fetches.append((absent, fetch))
         return Found(touched, missing, evicted, tuple(awaited))
 
-    def write(self, span: Range, outer: Dims, fetch: Fetch, *, adds: bool = False) -> Found:
+    def write(
+        self, span: Range, outer: Dims, fetch: Fetch, *, adds: bool = False, runs: Runs | None = None
+    ) -> Found:
         """A copy writes it: lines of which it writes a part, or all where it adds, are fetched, by `fetch`."""
         missing = evicted = 0
-        first, touched, found = self._pieces(span, outer)
+        first, touched, found = self._pieces(span, outer, runs)
         blocks = self._blocks
         for number, lines, partial in found:
             block = blocks.get(first + number)
@@ -142,8 +144,12 @@ class Cache:
                 block.valid |= lines
                 self._blocks.move_to_end(first + number)
 
-    def _pieces(self, span: Range, outer: Dims) -> tuple[int, int, tuple[Piece, ...]]:
+    def _pieces(
+        self, span: Range, outer: Dims, runs: Runs | None = None
+    ) -> tuple[int, int, tuple[Piece, ...]]:
         """The range's first block, how many lines it touches, and what it has of each block from there on."""
+        if runs is not None:
+            return (0, *pieces_of(runs.places, runs.run_bytes, self._size, self.line))
         first, offset = divmod(span.base, self._size)
         return (first, *pieces(offset, span.rows, span.row_bytes, span.stride, self._size, self.line, outer))
 
@@ -172,12 +178,17 @@ def pieces(
 
     The range is repeated along `outer` axes, (size, stride) each.
     """
+    axes = [range(0, size * step, step) for size, step in ((rows, stride or 1), *outer)]
+    starts = (offset + sum(places) for places in product(*axes))
+    return pieces_of(starts if row_bytes else (), row_bytes, block, line)
+
+
+def pieces_of(starts: Iterable[int], row_bytes: int, block: int, line: int) -> tuple[int, tuple[Piece, ...]]:
+    """Lines of rows that start anywhere, and what they have of each block, in the order of the blocks."""
     touched: dict[int, int] = {}
     whole: dict[int, int] = {}
     each = block // line
-    axes = [range(0, size * step, step) for size, step in ((rows, stride or 1), *outer)]
-    for places in product(*axes) if row_bytes else ():
-        start = offset + sum(places)
+    for start in starts:
         end = start + row_bytes
         _mark(touched, start // line, -(-end // line), each)
         _mark(whole, -(-start // line), end // line, each)

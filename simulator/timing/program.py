@@ -23,7 +23,8 @@ from simulator.instructions import (
     FlagSet,
     Instruction,
 )
-from simulator.memory.ranges import Dims, Range
+from simulator.memory.ranges import Dims, Range, Runs
+from simulator.memory.views import ScatteredView
 from simulator.timing.hazards import HazardTracker, Need
 from targets.schema import Target
 from targets.tables import exact
@@ -98,12 +99,14 @@ class Span(NamedTuple):
         outer: (size, stride in bytes) of the axes along which the range is repeated.
         exact: whether it touches all of them.
         adds: it writes what it has read there, so that it needs every line.
+        runs: where the range is runs that lie anywhere in it, these.
     """
 
     range: Range
     outer: Dims
     exact: bool
     adds: bool
+    runs: Runs | None = None
 
 
 class Program:
@@ -236,9 +239,11 @@ class Compiler:
         """What a copy touches of the memory with a cache."""
         writes = self._cached[path]
         side = instruction.writes[0] if writes else instruction.reads[0]
+        adds = writes and any(view is side for view in instruction.reads)
+        if isinstance(side, ScatteredView):
+            return Span(side.range, (), True, adds, side.runs)
         span, outer = side.levels()
-        exact = side.exact or bool(outer)
-        return Span(span, outer, exact, writes and any(view is side for view in instruction.reads))
+        return Span(span, outer, side.exact or bool(outer), adds)
 
     def _row(
         self, instruction: Instruction, cost: Cost, lane: int, number: int, hazards: HazardTracker

@@ -85,8 +85,10 @@ class Request:
         core = lane.core
         span = core.program.spans[entry]
         cache, fetch = route.cache, Fetch(self)
-        where = (span.range, span.outer)
-        found = cache.write(*where, fetch, adds=span.adds) if route.writes else cache.read(*where, fetch)
+        where, runs = (span.range, span.outer, fetch), span.runs
+        found = (
+            cache.write(*where, adds=span.adds, runs=runs) if route.writes else cache.read(*where, runs=runs)
+        )
         sizes = bytes_of(found, route.writes, cost.charged_bytes, cache.line, span.exact)
         moved = core.program.moved[entry]
         hit = moved if route.writes else moved * (found.touched - found.missing) // max(1, found.touched)

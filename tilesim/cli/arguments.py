@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
+from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
-from kernels.shape.text import parse_gemm, parse_shape
+from kernels.shape.text import parse_deform, parse_gemm, parse_shape
 from simulator.results.run import FORMAT
 from tilesim.cli.errors import ArgumentError
 
@@ -49,8 +50,10 @@ def find_operator(name: str) -> Operator:
     return OPERATORS[name]
 
 
-def shape_of(operator: str, text: str) -> ConvShape | tuple[int, int, int]:
+def shape_of(operator: str, text: str) -> ConvShape | DeformShape | tuple[int, int, int]:
     """Return the shape that the text describes: (m, n, k) for gemm, else the geometry of a convolution."""
+    if operator == "deform_conv_backward":
+        return parse_deform(text)
     return parse_gemm(text) if operator == "gemm" else parse_shape(text)
 
 

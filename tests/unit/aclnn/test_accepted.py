@@ -23,6 +23,7 @@ def planned(made: Call, series: str = "A2") -> Plan:
     status = made.plan(series)
     assert status == 0, aclnn.aclGetRecentErrMsg()
     assert made.executor.value is not None
+    assert isinstance(made.executor.value.plan, Plan)
     return made.executor.value.plan
 
 
