@@ -9,6 +9,7 @@ NaN reaches exactly the sums that include it.
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from types import EllipsisType
 
 import numpy as np
@@ -108,12 +109,35 @@ def windows(shape: ConvShape) -> Iterator[Window]:
 
     The positions are a slice an axis; the small side's run through the sums in which the tap is present.
     """
-    small, large = (shape.size, shape.out) if shape.transposed else (shape.out, shape.size)
+    small, large = _sides(shape)
     rows = zip(small, large, shape.kernel, shape.stride, shape.dilation, shape.pads, strict=True)
-    axes = [_axis_windows(o, i, k, s, d, low) for o, i, k, s, d, (low, _) in rows]
+    return _product(_axis_windows(o, i, k, s, d, low) for o, i, k, s, d, (low, _) in rows)
+
+
+def places(shape: ConvShape) -> Iterator[Window]:
+    """Yield (position on the small side, its taps, positions on the large side) of each that reads anything.
+
+    A position times the stride and a tap times the dilation add up to a place on the large side, so that they may
+    change parts: this is `windows` with the two exchanged.
+    """
+    small, large = _sides(shape)
+    rows = zip(small, large, shape.kernel, shape.stride, shape.dilation, shape.pads, strict=True)
+    return _product(_axis_windows(k, i, o, d, s, low) for o, i, k, s, d, (low, _) in rows)
+
+
+def _sides(shape: ConvShape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return (shape.size, shape.out) if shape.transposed else (shape.out, shape.size)
+
+
+def _by_places(shape: ConvShape) -> bool:
+    """Whether there are fewer positions on the small side than taps, so that they are the fewer steps."""
+    return prod(_sides(shape)[0]) < prod(shape.kernel)
+
+
+def _product(axes: Iterable[list[tuple[int, slice, slice]]]) -> Iterator[Window]:
     for combination in itertools.product(*axes):
-        tap, inner, outer = zip(*combination, strict=True)
-        yield tap, inner, outer
+        one, inner, outer = zip(*combination, strict=True)
+        yield one, inner, outer
 
 
 def _axis_windows(
@@ -132,8 +156,14 @@ def _axis_windows(
 
 
 def _small_from_large(shape: ConvShape, large: Array, w: Array) -> Array:
-    result = np.zeros((shape.n, w.shape[0], *(shape.size if shape.transposed else shape.out)))
+    result = np.zeros((shape.n, w.shape[0], *_sides(shape)[0]))
     target, source = _grouped(result, shape.groups), _grouped(large, shape.groups)
+    if _by_places(shape):
+        for place, taps, outer in places(shape):
+            seen = _at(source, outer)
+            sums = np.matmul(_taps(w, taps, shape.groups), _joined(seen)[..., None])
+            _at(target, place)[...] = sums[..., 0]
+        return result
     for tap, inner, outer in windows(shape):
         weight = _grouped_tap(w, tap, shape.groups)
         _add_product(_at(target, inner), weight, _at(source, outer))
@@ -141,9 +171,14 @@ def _small_from_large(shape: ConvShape, large: Array, w: Array) -> Array:
 
 
 def _large_from_small(shape: ConvShape, small: Array, w: Array) -> Array:
-    channels = w.shape[1] * shape.groups
-    result = np.zeros((shape.n, channels, *(shape.out if shape.transposed else shape.size)))
+    result = np.zeros((shape.n, w.shape[1] * shape.groups, *_sides(shape)[1]))
     target, source = _grouped(result, shape.groups), _grouped(small, shape.groups)
+    if _by_places(shape):
+        for place, taps, outer in places(shape):
+            into = _at(target, outer)
+            row = _at(source, place)[:, :, None, :]
+            into += np.matmul(row, _taps(w, taps, shape.groups)).reshape(into.shape)
+        return result
     for tap, inner, outer in windows(shape):
         weight = _grouped_tap(w, tap, shape.groups).swapaxes(1, 2)
         _add_product(_at(target, outer), weight, _at(source, inner))
@@ -153,6 +188,13 @@ def _large_from_small(shape: ConvShape, small: Array, w: Array) -> Array:
 def _weight_from_both(shape: ConvShape, small: Array, large: Array) -> Array:
     result = np.zeros(shape.w_shape)
     left, right = _grouped(small, shape.groups), _grouped(large, shape.groups)
+    if _by_places(shape):
+        target = result.reshape(shape.groups, result.shape[0] // shape.groups, *result.shape[1:])
+        for place, taps, outer in places(shape):
+            into, rows = _at(target, taps), np.moveaxis(_at(left, place), 0, 2)
+            seen = np.moveaxis(_at(right, outer), 0, 1)
+            into += np.matmul(rows, _joined(seen)).reshape(into.shape)
+        return result
     for tap, inner, outer in windows(shape):
         rows, columns = _flat(_at(left, inner)), _flat(_at(right, outer))
         _at(result, tap)[...] = np.matmul(rows, columns.swapaxes(1, 2)).reshape(result.shape[:2])
@@ -186,6 +228,17 @@ def _grouped_tap(w: Array, tap: Sequence[int], groups: int) -> Array:
     """Return one tap of the weight as [G, small channels / G, large channels / G]."""
     matrix = _at(w, tap)
     return matrix.reshape(groups, matrix.shape[0] // groups, matrix.shape[1])
+
+
+def _taps(w: Array, taps: Sequence[slice], groups: int) -> Array:
+    """Return some taps of the weight as [G, small channels / G, large channels / G x taps]."""
+    part = _at(w.reshape(groups, w.shape[0] // groups, *w.shape[1:]), taps)
+    return _joined(part)
+
+
+def _joined(array: Array) -> Array:
+    """Return [A, B, C, *sizes] as [A, B, C x sizes], where there may be none."""
+    return array.reshape(*array.shape[:2], prod(array.shape[2:]))
 
 
 def _known_gradients(grads: Iterable[str]) -> tuple[str, ...]:

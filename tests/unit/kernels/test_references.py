@@ -15,6 +15,8 @@ from kernels.reference.references import (
     conv_backward_reference,
     conv_forward_reference,
     gemm_reference,
+    places,
+    windows,
 )
 from kernels.shape.shapes import ConvShape
 from tests.shape_strategies import conv_shapes
@@ -67,6 +69,51 @@ def test_references_are_the_sums_of_their_products(shape: ConvShape, seed: int) 
     np.testing.assert_array_equal(grads["db"], dy.sum(axis=(0, *range(2, dy.ndim))))
 
 
+def spots(limits: tuple[int, ...], slices: tuple[slice, ...]) -> list[Place]:
+    """Every place that a slice an axis takes."""
+    return list(itertools.product(*(range(limit)[each] for limit, each in zip(limits, slices, strict=True))))
+
+
+@given(conv_shapes())
+def test_stepping_through_places_meets_the_products_of_stepping_through_taps(shape: ConvShape) -> None:
+    """Both list the same (place, tap, place that is read)."""
+    small, large = (shape.size, shape.out) if shape.transposed else (shape.out, shape.size)
+    by_tap, by_place = set(), set()
+    for tap, inner, outer in windows(shape):
+        by_tap |= {
+            (place, tap, far) for place, far in zip(spots(small, inner), spots(large, outer), strict=True)
+        }
+    for place, taps, outer in places(shape):
+        pairs = zip(spots(shape.kernel, taps), spots(large, outer), strict=True)
+        by_place |= {(place, tap, far) for tap, far in pairs}
+    assert by_place == by_tap
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_kernel_with_more_taps_than_places(transposed: bool, groups: int) -> None:
+    """Gradients and output of a kernel nearly as large as its input are the sums of their products."""
+    shape = ConvShape(
+        n=2,
+        cin=2,
+        size=(2, 2) if transposed else (5, 4),
+        cout=4,
+        kernel=(4, 3),
+        groups=groups,
+        transposed=transposed,
+    )
+    dy, w, x = integers(shape, 0)
+    dx, dw, y = (np.zeros(size) for size in (shape.x_shape, shape.w_shape, shape.dy_shape))
+    for out, tap, source in products(shape):
+        y[out] += w[tap] * x[source]
+        dw[tap] += dy[out] * x[source]
+        dx[source] += dy[out] * w[tap]
+    grads = conv_backward_reference(shape, dy, w, x)
+    np.testing.assert_array_equal(conv_forward_reference(shape, x, w), y)
+    np.testing.assert_array_equal(grads["dx"], dx)
+    np.testing.assert_array_equal(grads["dw"], dw)
+
+
 @given(conv_shapes(), SEEDS)
 def test_gradients_are_adjoint_to_the_convolution(shape: ConvShape, seed: int) -> None:
     """The products <dy, conv(x)>, <dx, x> and <dw, w> are the same number."""
@@ -89,8 +136,8 @@ def test_a_nan_reaches_the_sums_that_include_it(
     place = np.unravel_index(seed % operands[where].size, operands[where].shape)
     operands[where][place] = value
     reached: dict[str, set[Place]] = {"dx": set(), "dw": set()}
-    for places in products(shape):
-        at = dict(zip(("dy", "w", "x"), places, strict=True))
+    for product in products(shape):
+        at = dict(zip(("dy", "w", "x"), product, strict=True))
         if at[where] == tuple(map(int, place)) and where != "x":
             reached["dx"].add(at["x"])
         if at[where] == tuple(map(int, place)) and where != "w":
