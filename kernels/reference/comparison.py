@@ -1,6 +1,7 @@
 """How far a result may be from its reference, and how far it is."""
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,10 @@ SMALLEST_NORMAL = {
     "fp64": 2.0**-1022,
 }
 """Below this magnitude, rounding errors stop shrinking with the value."""
+
+
+SLAB = 1 << 22
+"""Elements that are compared at a time: what is made on the way stays small beside the arrays."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +76,39 @@ def compare(got: npt.ArrayLike, reference: npt.ArrayLike, bound: npt.ArrayLike) 
     A NaN is right exactly where the reference has one, an infinity where it has the same.
     Raises `OperandError` when got and reference differ in shape.
     """
-    actual, wanted = np.asarray(got, np.float64), np.asarray(reference, np.float64)
+    actual, wanted = np.asarray(got), np.asarray(reference)
     if actual.shape != wanted.shape:
         what = f"got must have the reference's shape {shown(wanted.shape)}"
         raise OperandError(what, argument="got", got=shown(actual.shape))
     if not actual.size:
         return Comparison(0.0, 0.0, None, True)
-    limit = np.where(np.isfinite(wanted), np.broadcast_to(np.asarray(bound, np.float64), wanted.shape), 0.0)
+    limits = np.broadcast_to(np.asarray(bound, np.float64), wanted.shape)
+    got_flat, wanted_flat, limits_flat = (array.reshape(-1) for array in (actual, wanted, limits))
+    slabs = (slice(first, first + SLAB) for first in range(0, wanted.size, SLAB))
+    worst = max(
+        (_worst(got_flat[part], wanted_flat[part], limits_flat[part], part.start) for part in slabs),
+        key=lambda found: (found.beyond, found.error),
+    )
+    index = tuple(int(i) for i in np.unravel_index(worst.place, wanted.shape))
+    return Comparison(worst.error, worst.limit, index, not worst.beyond)
+
+
+class _Worst(NamedTuple):
+    """The worst element of a slab: whether it is beyond its limit, its error and limit, and where it is."""
+
+    beyond: bool
+    error: float
+    limit: float
+    place: int
+
+
+def _worst(got: npt.NDArray[Any], reference: npt.NDArray[Any], bound: Array, first: int) -> _Worst:
+    actual, wanted = np.asarray(got, np.float64), np.asarray(reference, np.float64)
+    limit = np.where(np.isfinite(wanted), bound, 0.0)
     error = _errors(actual, wanted)
     beyond = ~(error <= limit)  # a bound that is NaN allows nothing
     place = int(np.argmax(np.where(beyond, error, -1.0) if beyond.any() else error))
-    index = tuple(int(i) for i in np.unravel_index(place, error.shape))
-    return Comparison(float(error[index]), float(limit[index]), index, not beyond.any())
+    return _Worst(bool(beyond[place]), float(error[place]), float(limit[place]), first + place)
 
 
 def _errors(actual: Array, wanted: Array) -> Array:

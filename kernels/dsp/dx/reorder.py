@@ -13,13 +13,13 @@ from simulator.tiles import Loop, Step, walk
 from simulator.vector import Permute
 
 BUFFER_BYTES = 65536
-"""Bytes of a piece, at most, where an output channel is not longer."""
+"""Bytes of a piece, at most."""
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 """Start and size on every axis."""
 
-Piece = tuple[int, int, int, int]
-"""First output channel and their number, first input channel and their number."""
+Piece = tuple[int, int, int, int, int, int]
+"""First and number of the output channels, of the input channels, and of the taps."""
 
 
 class Reorder:
@@ -48,44 +48,46 @@ class Reorder:
         return (type(self), self.geometry, self.source.dtype.name, places)
 
     def tiles(self, rank: int, count: int) -> Sequence[Piece]:
-        """The pieces of a core: whole output channels, or parts of one that is too long."""
+        """The pieces of a core: whole output channels, or of a long one some input channels, or taps of one."""
         g = self.geometry
         cuts = pieces(g.cout, -(-g.cout // count))
         if rank >= len(cuts):
             return ()
-        long = g.taps * g.cig * self.source.dtype.size_bytes
-        many = max(1, BUFFER_BYTES // long)
-        part = (
-            g.cig if long <= BUFFER_BYTES else max(1, BUFFER_BYTES // (g.taps * self.source.dtype.size_bytes))
-        )
+        most = BUFFER_BYTES // self.source.dtype.size_bytes
+        many, part = max(1, most // (g.taps * g.cig)), min(g.cig, max(1, most // g.taps))
         first, number = cuts[rank]
-        return [(first + k, kb, c, cb) for k, kb in pieces(number, many) for c, cb in pieces(g.cig, part)]
+        return [
+            (first + k, kb, c, cb, t, tb)
+            for k, kb in pieces(number, many)
+            for c, cb in pieces(g.cig, part)
+            for t, tb in pieces(g.taps, most)
+        ]
 
     def core_class(self, rank: int, count: int) -> Hashable | None:
         """Cores with pieces of the same sizes."""
         mine = self.tiles(rank, count)
-        return tuple((kb, cb) for _, kb, _, cb in mine) if mine else None
+        return tuple((kb, cb, tb) for _, kb, _, cb, _, tb in mine) if mine else None
 
     def origins(self, rank: int, count: int) -> list[tuple[int, ...]]:
         """(output channel, input channel) at which a core's pieces begin."""
-        return [(k, c) for k, _, c, _ in self.tiles(rank, count)]
+        return [(k, c) for k, _, c, *_ in self.tiles(rank, count)]
 
     def setup(self, space: Space) -> None:
         """Two buffers in and two out."""
         every = [tile for core in space.cores for tile in self.tiles(core.rank, core.count)]
-        size = max((kb * cb * self.geometry.taps for _, kb, _, cb in every), default=1)
+        size = max((kb * cb * tb for _, kb, _, cb, _, tb in every), default=1)
         for name in ("reorder_in", "reorder_out"):
             space.ring(name, "array", size, self.source.dtype, depth=2)
 
     def given(self, piece: Piece) -> Box:
         """Where a piece lies in the source: [Cout, Cin / groups, taps]."""
-        k, kb, c, cb = piece
-        return (k, c, 0), (kb, cb, self.geometry.taps)
+        k, kb, c, cb, t, tb = piece
+        return (k, c, t), (kb, cb, tb)
 
     def made(self, piece: Piece) -> Box:
         """Where it goes in the result."""
-        k, kb, c, cb = piece
-        return (k, 0, c), (kb, self.geometry.taps, cb)
+        k, kb, c, cb, t, tb = piece
+        return (k, t, c), (kb, tb, cb)
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Load, transpose, store."""

@@ -27,7 +27,7 @@ class ReorderForward(Reorder):
         return g.n > 0 < g.cout and sum(size > 1 for size in (g.cog, g.cig, g.taps)) > 1
 
     def tiles(self, rank: int, count: int) -> Sequence[Piece]:
-        """The pieces of a core: some output channels of a group, and as many input channels as the buffers hold."""
+        """The pieces of a core: some output channels of a group, and as many input channels, or taps of one, as fit."""
         g, item = self.geometry, self.source.dtype.size_bytes
         cuts = pieces(g.cout, -(-g.cout // count))
         if rank >= len(cuts):
@@ -36,16 +36,17 @@ class ReorderForward(Reorder):
         edges = [first, *range((first // g.cog + 1) * g.cog, end, g.cog), end]
         outs = [(a + k, kb) for a, b in pairwise(edges) for k, kb in pieces(b - a, TOGETHER)]
         return [
-            (k, kb, c, cb)
+            (k, kb, c, cb, t, tb)
             for k, kb in outs
             for c, cb in pieces(g.cig, max(1, BUFFER_BYTES // (kb * g.taps * item)))
+            for t, tb in pieces(g.taps, BUFFER_BYTES // (kb * item))
         ]
 
     def made(self, piece: Piece) -> Box:
         """Where a piece goes in the result."""
-        k, kb, c, cb = piece
+        k, kb, c, cb, t, tb = piece
         group, place = divmod(k, self.geometry.cog)
-        return (group, 0, c, place), (1, self.geometry.taps, cb, kb)
+        return (group, t, c, place), (1, tb, cb, kb)
 
     def values(self, core: Core) -> Iterator[Instruction]:
         """The pieces straight from source to result."""

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.errors import OperandError
+from kernels.reference import comparison
 from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
 
 TYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64}
@@ -108,3 +109,17 @@ def test_faulty_comparisons_are_refused() -> None:
     with pytest.raises(OperandError) as caught:
         error_bound(1.0, 1.0, "int8", 1)
     assert caught.value.argument == "out_dtype"
+
+
+@pytest.mark.parametrize("slab", [1, 3, 7, 100])
+@pytest.mark.parametrize("bound", [0.5, 2.5, 10.0])
+def test_slabs_do_not_change_the_worst_element(
+    monkeypatch: pytest.MonkeyPatch, slab: int, bound: float
+) -> None:
+    """However many elements are looked at together, the first of the worst is found, beyond its bound or not."""
+    reference = np.zeros((4, 5))
+    got = np.asarray([[0, 1, 2, 3, 0], [0, 3, 2, 1, 0], [2, 2, 2, 2, 2], [0, 0, 0, 0, 1]], np.float32)
+    monkeypatch.setattr(comparison, "SLAB", slab)
+    assert compare(got, reference, bound) == Comparison(3.0, bound, (0, 3), bound >= 3)
+    own = np.where(got == 2, 1.5, 9.0)
+    assert compare(got, reference, own) == Comparison(2.0, 1.5, (0, 2), False)
