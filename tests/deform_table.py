@@ -96,3 +96,12 @@ def placed(shape: DeformShape, row: float, column: float = 0.0) -> Array:
         found[:, 2 * point] = row - (i + a * conv.dilation[0])
         found[:, 2 * point + 1] = column
     return found
+
+
+def integers(shape: DeformShape, seed: int = 3) -> dict[str, Any]:
+    """Return small whole operands, offsets of zero, a mask of ones."""
+    rng = np.random.default_rng(seed)
+    sizes = {"dy": shape.conv.dy_shape, "w": shape.conv.w_shape, "x": shape.conv.x_shape}
+    made: dict[str, Any] = {n: rng.integers(-4, 5, size).astype(np.float32) for n, size in sizes.items()}
+    made["offset"] = np.zeros(shape.offset_shape, np.float32)
+    return {**made, "mask": np.ones(shape.mask_shape, np.float32)} if shape.masked else made

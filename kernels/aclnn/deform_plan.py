@@ -17,9 +17,9 @@ from kernels.aclnn.device import Device
 from kernels.aclnn.objects import STORAGE, aclTensor
 from kernels.aclnn.plan import ALIGN_BYTES
 from kernels.davinci.deform.backward import DeformBackward, joined_planes, split_planes
-from kernels.davinci.deform.points import DEFAULT_OFFSETS, model_offsets
 from kernels.davinci.vectors import CastAll
 from kernels.deform_backward import GRADIENTS, finished_run
+from kernels.deform_points import DEFAULT_OFFSETS, model_offsets
 from kernels.host_memory import require_host_memory
 from kernels.shape.deform import DeformShape
 from simulator.machine import Machine

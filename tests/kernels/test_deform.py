@@ -9,9 +9,9 @@ import pytest
 
 from kernels.conv_backward import conv_backward
 from kernels.davinci.deform.backward import joined_planes, split_planes
-from kernels.davinci.deform.points import Points
 from kernels.davinci.deform.scatter import tiles_of
 from kernels.deform_backward import deform_conv_backward
+from kernels.deform_points import Points
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.reference.comparison import compare
 from kernels.reference.deform import deform_backward_reference
@@ -21,7 +21,7 @@ from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks
 from simulator.results.run import Run
 from simulator.values.numerics import dtype
-from tests.deform_table import SMALL, DeformCase, deform_cases, operands, placed, reported_cases
+from tests.deform_table import SMALL, DeformCase, deform_cases, integers, operands, placed, reported_cases
 
 CASES = {case.id: case for case in (*deform_cases(), *reported_cases())}
 EDGE = CASES["D_044"].shape
@@ -47,15 +47,6 @@ def check(run: Run, shape: DeformShape, given: dict[str, Any]) -> None:
     for name, wanted in reference.items():
         found = compare(run.outputs[name], wanted, bounds[name])
         assert found.ok, (name, found)
-
-
-def integers(shape: DeformShape, seed: int = 3) -> dict[str, Any]:
-    """Small whole operands, offsets of zero, a mask of ones."""
-    rng = np.random.default_rng(seed)
-    sizes = {"dy": shape.conv.dy_shape, "w": shape.conv.w_shape, "x": shape.conv.x_shape}
-    made: dict[str, Any] = {n: rng.integers(-4, 5, size).astype(np.float32) for n, size in sizes.items()}
-    made["offset"] = np.zeros(shape.offset_shape, np.float32)
-    return {**made, "mask": np.ones(shape.mask_shape, np.float32)} if shape.masked else made
 
 
 def _slow(case: DeformCase) -> Any:
@@ -355,7 +346,7 @@ def test_places_lie_in_their_tensors() -> None:
         ({"grads": ("dz",)}, "grads"),
         ({"grads": ("dx", "dx")}, "grads"),
         ({"grads": ()}, "grads"),
-        ({"target": "mt7004"}, "target"),
+        ({"target": "nx_host"}, "target"),
         ({"offset": np.zeros(TINY.offset_shape, np.int32)}, "offset"),
     ],
 )
