@@ -62,8 +62,8 @@ def deform_conv_backward(
         x: input, [N, Cin, H, W].
         offset: [N, 2 x deform_groups x Kh x Kw, Ho, Wo]: (dy, dx) a tap, tap by tap, group by group, in pixels.
         mask: [N, deform_groups x Kh x Kw, Ho, Wo], a factor a tap (version 2); None for none.
-        features: what the forward pass sampled, [N, Cin, Ho x Kh, Wo x Kw], for dw; default: made from x, by a
-            launch on a DSP, untimed on a Da Vinci target, as the vendor's call takes them.
+        features: what the forward pass sampled, [N, Cin, Ho x Kh, Wo x Kw], for dw; default: made from x,
+            on a DSP by a launch, else untimed.
         shape: the geometry, instead of the next five; with numerics=False no arrays are needed beside it.
         stride: an int or one an axis.
         padding: an int, one an axis, or (low, high) an axis.
@@ -74,11 +74,9 @@ def deform_conv_backward(
         target: the name of a DSP or Da Vinci target, a TOML file, or a Target.
         cores: how many groups of cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own.
-        tiling: fields to keep: those of conv_backward on the features, and scatter.elements; on a DSP
-            sample_positions, sample_channels, scatter_positions, scatter_rows and scatter_channels.
+        tiling: fields to keep (`tilesim operators deform_conv_backward` names them).
         offsets: places of the taps in a timing run without `offset`: "zero", or "uniform:r" within r pixels.
-        deterministic: cores make their additions to dx one core after the other, as a fixed order costs; a DSP has
-            no other order.
+        deterministic: cores add to dx one core after the other, as a fixed order costs; a DSP has no other.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 

@@ -19,6 +19,16 @@ SMALL = 2**16
 """Sampling points times channels of a row that quick tests run."""
 
 
+FILTERS = np.array(
+    [
+        [0.1, 0.4, 0.6, 0.1], [0.3, 0.2, 0.1, 0.3], [0.5, 0.5, 0.2, 0.8], [0.8, 0.3, 0.9, 0.1],
+        [0.3, 0.1, 0.2, 0.5], [0.3, 0.7, 0.5, 0.3], [0.6, 0.2, 0.5, 0.3], [0.4, 0.1, 0.8, 0.4],
+    ]
+).reshape(8, 1, 2, 2)  # fmt: skip
+BIASES = np.array([0.7, 0.1, 0.8, 0.5, 0.6, 0.5, 0.4, 0.7])
+"""Of the convolution that makes the offsets of D_008 and D_009."""
+
+
 @dataclass(frozen=True)
 class DeformCase:
     """One row: `offsets` and `expected` are its words."""

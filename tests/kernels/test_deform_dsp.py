@@ -10,23 +10,18 @@ import pytest
 from kernels.conv_backward import conv_backward
 from kernels.deform_backward import deform_conv_backward
 from kernels.errors import OperandError, TilingError
-from kernels.reference.comparison import compare
-from kernels.reference.deform import deform_backward_reference
-from kernels.reference.deform_checking import deform_bounds
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from simulator.errors import CapacityError
 from simulator.machine import Checks
 from simulator.results.run import Run
-from simulator.values.numerics import dtype
 from targets.loader import load_target
+from tests.deform_runs import NAMES, SUMMED, TINY, check, rounded, same
+from tests.deform_runs import ran as ran_on
 from tests.deform_table import DeformCase, deform_cases, integers, operands, placed, reported_cases
 
 CASES = {case.id: case for case in (*deform_cases(), *reported_cases())}
 EDGE = CASES["D_044"].shape
-NAMES = ("dx", "dw", "db", "doffset", "dmask")
-SUMMED = ("dx", "doffset", "dmask")
-TINY = DeformShape(ConvShape(2, 4, (5, 6), 4, (3, 3), padding=1, groups=2), 2, True)
 WIDE = DeformShape(ConvShape(1, 40, (4, 5), 3, (3, 2), stride=(1, 2), padding=1), 1, True)
 """A group whose channels are more than a block of dx."""
 
@@ -34,29 +29,9 @@ QUICK = 2**12
 """Sampling points times channels of a row that quick tests run."""
 
 
-def rounded(given: dict[str, Any], kind: str = "fp32") -> dict[str, Any]:
-    """Operands in a type."""
-    return {name: array.astype(dtype(kind).storage) for name, array in given.items()}
-
-
 def ran(shape: DeformShape, given: dict[str, Any], **more: Any) -> Run:
     """A run on MT7004, unless another target is asked for."""
-    return deform_conv_backward(**given, shape=shape, **{"target": "mt7004", **more})
-
-
-def check(run: Run, shape: DeformShape, given: dict[str, Any]) -> None:
-    """Every gradient lies within the bound of rounding."""
-    reference = deform_backward_reference(shape, **given, coordinates="float32")
-    bounds = deform_bounds(run.dtype, shape, given, reference)
-    assert set(run.outputs) == set(reference)
-    for name, wanted in reference.items():
-        found = compare(run.outputs[name], wanted, bounds[name])
-        assert found.ok, (name, found)
-
-
-def same(a: Run, b: Run, names: tuple[str, ...] = NAMES) -> bool:
-    """Whether gradients have the same bits."""
-    return all(np.array_equal(a.outputs[name], b.outputs[name]) for name in names)
+    return ran_on(shape, given, **{"target": "mt7004", **more})
 
 
 def _case(case: DeformCase) -> Any:

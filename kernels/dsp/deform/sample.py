@@ -91,7 +91,7 @@ class DeformSample:
     def setup(self, space: Space) -> None:
         """Two tiles of everything, and their sums in fp32."""
         t, taps = self.tensors, self.points.shape.conv.taps
-        most = max((spot.count for spot in self.spots), default=1) * taps
+        most = max((spot.columns for spot in self.spots), default=1) * taps
         wide = max(1, most * max(size for _, size in self.chunks))
         less = "lower sample_positions or sample_channels"
         for name, buffer in t.scalars.items():
@@ -101,9 +101,9 @@ class DeformSample:
                 size = most * PER_TAP[name]
                 space.ring(f"{name}_sums", "array", size, dtype("fp32"), depth=2, remedy=less)
         space.ring("pixels", "array", 4 * wide, t.x.dtype, depth=2, remedy=less)
-        for name, buffer in (("upstream", t.upstream), ("features", t.features)):
-            if buffer is not None:
-                space.ring(name, "array", wide, buffer.dtype, depth=2, remedy=less)
+        for name, values in (("upstream", t.upstream), ("features", t.features)):
+            if values is not None:
+                space.ring(name, "array", wide, values.dtype, depth=2, remedy=less)
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Tiles outside, pieces of their channels inside."""
@@ -131,11 +131,11 @@ class _Stages:
     def _box(self, name: str, spot: Spot) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Where the numbers of a spot's taps lie: first index and sizes."""
         each = PER_TAP[name] * self.kernel.points.shape.conv.taps
-        return (spot.n, spot.i, spot.j, spot.group * each), (1, 1, spot.count, each)
+        return (spot.n, spot.i, spot.j, spot.group * each), (1, 1, spot.columns, each)
 
     def _local(self, name: str, ordinal: int, spot: Spot) -> View:
         each = PER_TAP[name.removesuffix("_sums")] * self.kernel.points.shape.conv.taps
-        return self.rings[name][ordinal].dense((spot.count, each))
+        return self.rings[name][ordinal].dense((spot.columns, each))
 
     def _sums(self, name: str) -> str:
         """The ring of a gradient's sums."""
@@ -193,14 +193,14 @@ class _Stages:
         """Where a piece of a tile's features lies."""
         shape = self.kernel.points.shape
         (kh, kw), first = shape.conv.kernel, spot.group * shape.channels + c
-        return (spot.n, spot.i * kh, spot.j * kw, first), (1, kh, spot.count * kw, size)
+        return (spot.n, spot.i * kh, spot.j * kw, first), (1, kh, spot.columns * kw, size)
 
     def sample(self, step: Step) -> Iterator[Instruction]:
         """The sums, and the features, which are stored."""
         up, (c, size) = _outside(step), step.tile
         tile, t, coords = self._tile(up.tile), self.kernel.tensors, (up.tile, c)
         spot, (kh, kw) = tile.spot, self.kernel.points.shape.conv.kernel
-        piece = (kh, spot.count * kw, size)
+        piece = (kh, spot.columns * kw, size)
         reads = {name: self._local(name, up.ordinal, spot) for name in t.scalars if name not in SUMS}
         window, corners = Window.of(tile.cell, self.kernel.points.shape), len(tile.cell.pixels)
         if size and corners:
@@ -211,7 +211,7 @@ class _Stages:
         writes = {name: self._local(self._sums(name), up.ordinal, spot) for name in t.sums}
         if t.features is not None:
             writes["features"] = self.rings["features"][step.ordinal].dense(piece)
-        index = None if window is None else window.index
+        index = None if window is None else window.places
         yield SamplePoints(tile, size, reads, writes, index, coords=coords)
         if t.features is not None and size:
             local = self.rings["features"][step.ordinal]

@@ -207,12 +207,12 @@ class _Stages:
                 wide = each * shape.conv.taps
                 yield from load_box(
                     self.rings[name][step.ordinal], buffer, (spot.n, spot.i, spot.j, spot.group * wide),
-                    (1, 1, spot.count, wide), channel=LOAD_POINTS, coords=coords, name=f"load_{name}",
+                    (1, 1, spot.columns, wide), channel=LOAD_POINTS, coords=coords, name=f"load_{name}",
                 )  # fmt: skip
         (kh, kw), first = shape.conv.kernel, band.group * shape.channels + band.c
         yield from load_box(
             self.rings["upstream"][step.ordinal], t.upstream, (spot.n, spot.i * kh + part.first, spot.j * kw, first),
-            (1, part.rows, spot.count * kw, band.channels), channel=LOAD_UPSTREAM, coords=coords,
+            (1, part.rows, spot.columns * kw, band.channels), channel=LOAD_UPSTREAM, coords=coords,
             name="load_upstream", frame=shape_last(self.kernel.points),
         )  # fmt: skip
 
@@ -222,8 +222,11 @@ class _Stages:
         if part.tile is None:
             return
         spot, band, conv = part.tile.spot, self.kernel.bands[number], self.kernel.points.shape.conv
-        size = {"offset": (spot.count, 2 * conv.taps), "mask": (spot.count, conv.taps)}
-        size["upstream"] = (part.rows, spot.count * conv.kernel[1], band.channels)
+        size: dict[str, tuple[int, ...]] = {
+            "offset": (spot.columns, 2 * conv.taps),
+            "mask": (spot.columns, conv.taps),
+        }
+        size["upstream"] = (part.rows, spot.columns * conv.kernel[1], band.channels)
         reads = {n: self.rings[n][step.ordinal].dense(dims) for n, dims in size.items() if n in self.rings}
         out = self.rings["band"][0].dense(self._size(number))
         yield AddPoints(part.tile, part.first, part.places, reads, out, coords=(number, spot.i, spot.j))

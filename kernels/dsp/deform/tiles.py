@@ -20,17 +20,16 @@ class Spot(NamedTuple):
     i: int
     group: int
     j: int
-    count: int
+    columns: int
 
 
 def spots_of(shape: DeformShape, positions: int) -> list[Spot]:
     """All tiles of at most so many columns: images outside, then rows, deformable groups, and columns."""
-    (rows, columns), cuts = shape.conv.out, pieces(shape.conv.out[1], positions)
-    assert columns  # noqa: S101  # a DeformShape has outputs
+    cuts = pieces(shape.conv.out[1], positions)
     return [
         Spot(n, i, group, j, count)
         for n in range(shape.conv.n)
-        for i in range(rows)
+        for i in range(shape.conv.out[0])
         for group in range(shape.deform_groups)
         for j, count in cuts
     ]
@@ -55,32 +54,33 @@ class Tile:
         """The tile at a spot."""
         conv, (rows, columns) = points.shape.conv, points.shape.conv.out
         first = (spot.n * rows + spot.i) * columns + spot.j
-        return cls(spot, conv.kernel, points.cell(first, spot.count, spot.group * conv.taps, conv.taps))
+        high, wide = conv.kernel
+        return cls(spot, (high, wide), points.cell(first, spot.columns, spot.group * conv.taps, conv.taps))
 
     def points_of(self, rows: Array) -> Array:
         """Rows of features [tap rows, columns x tap columns, channels] as points [points, channels]."""
         wide = self.kernel[1]
-        parts = rows.reshape(-1, self.spot.count, wide, rows.shape[-1])
-        return np.moveaxis(parts, 1, 0).reshape(self.spot.count * len(parts) * wide, rows.shape[-1])
+        parts = rows.reshape(-1, self.spot.columns, wide, rows.shape[-1])
+        return np.moveaxis(parts, 1, 0).reshape(self.spot.columns * len(parts) * wide, rows.shape[-1])
 
     def rows_of(self, points: Array) -> Array:
         """The opposite, of all taps."""
         high, wide = self.kernel
-        parts = points.reshape(self.spot.count, high, wide, points.shape[-1])
-        return np.moveaxis(parts, 1, 0).reshape(high, self.spot.count * wide, points.shape[-1])
+        parts = points.reshape(self.spot.columns, high, wide, points.shape[-1])
+        return np.moveaxis(parts, 1, 0).reshape(high, self.spot.columns * wide, points.shape[-1])
 
 
 class Window(NamedTuple):
     """The pixels [row, row + rows) x [column, column + columns) of an image, which hold all corners of a tile.
 
-    `index` is the place of each corner that is there, row by row of the window.
+    `places` are those of the corners that are there, row by row of the window.
     """
 
     row: int
     rows: int
     column: int
     columns: int
-    index: Whole
+    places: Whole
 
     @classmethod
     def of(cls, cell: Cell, shape: DeformShape) -> Window | None:

@@ -16,6 +16,7 @@ from kernels.deform_points import Floats, Whole, bilinear, shares_of, spread, su
 from kernels.dsp.deform.tiles import Places, Tile
 from simulator.instructions import Coords, Cost, Instruction
 from simulator.memory.memories import View
+from simulator.values.numerics import Array
 from targets.schema import Target
 
 VALUE, MASKED, SLOPES, SUM = 4, 1, 8, 1
@@ -54,6 +55,11 @@ def work_cycles(target: Target, work: Work) -> int:
 def registers(target: Target, elements: int) -> int:
     """Registers that hold so many packed fp32 elements."""
     return ceil(elements * WIDE_BYTES / target.vector_unit.register_bytes)
+
+
+def _floats(values: Array) -> Floats:
+    """Numbers that are fp32 as they lie: no copy."""
+    return np.asarray(values, np.float32)
 
 
 class _PointOp(Instruction):
@@ -138,7 +144,7 @@ class SamplePoints(_PointOp):
             if "features" in views:
                 self._put_features(bilinear(cell, corners), factors)
             if "upstream" in views and self.channels:
-                upstream = np.asarray(self.tile.points_of(self.wide("upstream"))[cell.inside])
+                upstream = _floats(self.tile.points_of(self.wide("upstream"))[cell.inside])
                 self._add_sums(corners, upstream, factors)
 
     def _put_features(self, values: Floats, factors: Floats | None) -> None:
@@ -151,11 +157,12 @@ class SamplePoints(_PointOp):
     def _add_sums(self, corners: Floats, upstream: Floats, factors: Floats | None) -> None:
         cell, terms = self.tile.cell, terms_of(self.tile.cell, corners, upstream, factors)
         if "doffset" in self.views:
-            pairs = self.views["doffset"].array().reshape(-1, 2)
+            pairs = _floats(self.views["doffset"].array()).reshape(-1, 2)
             pairs[cell.inside, 0] += summed(terms.y)
             pairs[cell.inside, 1] += summed(terms.x)
         if "dmask" in self.views:
-            self.views["dmask"].array().reshape(-1)[cell.inside] += summed(terms.mask)
+            masks = _floats(self.views["dmask"].array()).reshape(-1)
+            masks[cell.inside] += summed(terms.mask)
 
 
 class AddPoints(_PointOp):
@@ -204,7 +211,7 @@ class AddPoints(_PointOp):
         rows = self.wide("upstream")
         whole = np.zeros((self.tile.kernel[0], *rows.shape[1:]), np.float32)
         whole[self.first : self.first + len(rows)] = rows
-        upstream = np.asarray(self.tile.points_of(whole)[cell.inside])
+        upstream = _floats(self.tile.points_of(whole)[cell.inside])
         band = self.views["band"].array().reshape(-1, self.channels)
         with np.errstate(all="ignore"):
             through = upstream if factors is None else upstream * factors[:, None]
