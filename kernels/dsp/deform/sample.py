@@ -77,6 +77,7 @@ class DeformSample:
         self.tiling = tiling
         self.tensors = tensors
         self.spots = spots_of(points.shape, tiling.sample_positions)
+        self.frame = shape_last(points)
         self.chunks = pieces(points.shape.channels, tiling.sample_channels) or [(0, 0)]
 
     def mine(self, rank: int, count: int) -> range:
@@ -168,7 +169,7 @@ class _Stages:
             start, wide = self._features(tile.spot, c, size)
             yield from load_box(
                 self.rings["upstream"][step.ordinal], t.upstream, start, wide, channel=LOAD_UPSTREAM,
-                coords=(number, c), name="load_upstream", frame=shape_last(self.kernel.points),
+                coords=(number, c), name="load_upstream", frame=self.kernel.frame,
             )  # fmt: skip
 
     def _load_pixels(
@@ -217,7 +218,7 @@ class _Stages:
             local = self.rings["features"][step.ordinal]
             yield from store_box(
                 t.features, *self._features(spot, c, size), local, channel=STORE, coords=coords,
-                name="store_features", frame=shape_last(self.kernel.points),
+                name="store_features", frame=self.kernel.frame,
             )  # fmt: skip
 
     def store_sums(self, step: Step) -> Iterator[Instruction]:

@@ -89,6 +89,7 @@ class DeformScatter:
         """Add up what `points` leave."""
         self.points = points
         self.tensors = tensors
+        self.frame = shape_last(points)
         shape, size = points.shape, points.shape.conv.size
         self.columns = pieces(shape.conv.out[1], tiling.scatter_positions)
         self.extents = extents_of(points, [(0, shape.conv.out[1])])[:, 0]
@@ -213,7 +214,7 @@ class _Stages:
         yield from load_box(
             self.rings["upstream"][step.ordinal], t.upstream, (spot.n, spot.i * kh + part.first, spot.j * kw, first),
             (1, part.rows, spot.columns * kw, band.channels), channel=LOAD_UPSTREAM, coords=coords,
-            name="load_upstream", frame=shape_last(self.kernel.points),
+            name="load_upstream", frame=self.kernel.frame,
         )  # fmt: skip
 
     def add(self, step: Step) -> Iterator[Instruction]:
