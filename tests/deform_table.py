@@ -15,7 +15,7 @@ from kernels.shape.shapes import ConvShape
 from tests.case_table import load_cases
 
 Array = NDArray[np.float64]
-SMALL = 2**16
+SMALL = 2**12
 """Sampling points times channels of a row that quick tests run."""
 
 

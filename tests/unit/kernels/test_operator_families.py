@@ -12,7 +12,10 @@ from targets.loader import load_target
 
 CHIPS = {"dsp": "mt7004", "davinci": "ascend910b1", "host": "nx_host"}
 LAYER = ConvShape(1, 4, (5, 5), 4, (3, 3), padding=1)
-SHAPES = {"gemm": (8, 8, 8), "deform_conv_backward": DeformShape(LAYER)}
+SHAPES: dict[str, ConvShape | DeformShape | tuple[int, int, int]] = {
+    "gemm": (8, 8, 8),
+    "deform_conv_backward": DeformShape(LAYER),
+}
 
 
 @pytest.mark.parametrize("family", CHIPS)
