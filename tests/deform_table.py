@@ -115,3 +115,11 @@ def integers(shape: DeformShape, seed: int = 3) -> dict[str, Any]:
     made: dict[str, Any] = {n: rng.integers(-4, 5, size).astype(np.float32) for n, size in sizes.items()}
     made["offset"] = np.zeros(shape.offset_shape, np.float32)
     return {**made, "mask": np.ones(shape.mask_shape, np.float32)} if shape.masked else made
+
+
+def part(shape: DeformShape, most: int = 8) -> DeformShape:
+    """Return one image of a geometry with at most so many rows and columns: all channels, taps and groups of it."""
+    c = shape.conv
+    size = [min(extent, most) for extent in c.size]
+    conv = ConvShape(1, c.cin, size, c.cout, c.kernel, c.stride, c.padding, c.dilation, c.groups)
+    return DeformShape(conv, shape.deform_groups, shape.masked)

@@ -17,7 +17,16 @@ from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from tests.deform_runs import NAMES, TINY, check, ran, rounded
-from tests.deform_table import SMALL, DeformCase, deform_cases, integers, operands, placed, reported_cases
+from tests.deform_table import (
+    SMALL,
+    DeformCase,
+    deform_cases,
+    integers,
+    operands,
+    part,
+    placed,
+    reported_cases,
+)
 
 CASES = {case.id: case for case in (*deform_cases(), *reported_cases())}
 EDGE = CASES["D_044"].shape
@@ -45,6 +54,15 @@ def test_every_small_row_in_every_type(case: DeformCase, kind: str) -> None:
     """Whatever the row's own type is."""
     given = rounded(operands(case.shape), kind)
     check(ran(case.shape, given, cores=4), case.shape, given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.work > 2**24], ids=lambda case: case.id)
+def test_every_large_row_in_part(case: DeformCase) -> None:
+    """The numbers of a corner of the image, with all of the row's channels, taps and groups."""
+    shape = part(case.shape)
+    given = rounded(operands(shape, spread=2.0))
+    check(ran(shape, given), shape, given)
 
 
 @pytest.mark.slow

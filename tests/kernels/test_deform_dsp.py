@@ -18,7 +18,7 @@ from simulator.results.run import Run
 from targets.loader import load_target
 from tests.deform_runs import NAMES, SUMMED, TINY, check, rounded, same
 from tests.deform_runs import ran as ran_on
-from tests.deform_table import DeformCase, deform_cases, integers, operands, placed, reported_cases
+from tests.deform_table import DeformCase, deform_cases, integers, operands, part, placed, reported_cases
 
 CASES = {case.id: case for case in (*deform_cases(), *reported_cases())}
 EDGE = CASES["D_044"].shape
@@ -46,6 +46,15 @@ def test_every_row(case: DeformCase) -> None:
     run = ran(case.shape, given)
     check(run, case.shape, given)
     assert run.dtype == kind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.work > 2**22], ids=lambda case: case.id)
+def test_every_large_row_in_part(case: DeformCase) -> None:
+    """The numbers of a corner of the image, with all of the row's channels, taps and groups."""
+    shape = part(case.shape)
+    given = rounded(operands(shape, spread=2.0))
+    check(ran(shape, given), shape, given)
 
 
 @pytest.mark.slow
