@@ -65,12 +65,12 @@ def test_any_number_of_cores_on_whole_numbers(shape: DeformShape) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("groups", [1, 2])
-def test_every_number_of_cores(groups: int) -> None:
+def test_numbers_of_cores_with_long_sums(groups: int) -> None:
     """The same on channels that need several K steps and tiles."""
     shape = DeformShape(ConvShape(2, 96, (9, 11), 200, (3, 3), padding=1, groups=groups), 2, True)
     given = rounded(operands(shape, spread=2.0))
     first = ran(shape, given, cores=1, grads=SUMMED)
-    for cores in range(2, 33):
+    for cores in (2, 3, 5, 8, 12, 17, 24, 31, 32):
         assert same(ran(shape, given, cores=cores, grads=SUMMED), first, SUMMED)
 
 
