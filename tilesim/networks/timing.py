@@ -1,0 +1,138 @@
+"""What convolutions cost on one target: a layer by itself, or a training step in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernels.families import LoweredBackward, backward_of, forward_of
+from kernels.shape.shapes import ConvShape
+from reports.network import LayerTime
+from simulator.results.metrics import measure
+from targets.errors import TilesimError
+from targets.schema import Target
+from tilesim.networks.layers import Layer
+from tilesim.networks.machine import NetworkMachine
+
+OPERANDS = {"x": "x", "w": "w", "y": "y", "dy": "dy", "dx": "dx", "dw": "dw", "db": "db"}
+"""Tensors of a layer that forward and backward share when it runs by itself."""
+
+MACS = ("forward", "dx", "dw")
+"""The parts that multiply."""
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A target and how it is used: its cores by number, and the type that it computes in."""
+
+    target: Target
+    cores: tuple[int, ...]
+    dtype: str
+
+    def machine(self, *, traced: bool) -> NetworkMachine:
+        """A machine with nothing in it."""
+        return NetworkMachine(self.target, self.cores, traced=traced)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of one convolution: its geometry, which gradients (there may be none), and whether forward."""
+
+    shape: ConvShape
+    grads: tuple[str, ...]
+    forward: bool
+
+
+def time_layer(chip: Chip, work: Work) -> LayerTime:
+    """What one convolution costs by itself, caches cold; a refusal is a result too."""
+    machine = chip.machine(traced=True)
+    cycles: dict[str, int] = {}
+    try:
+        if work.forward:
+            cycles |= run_forward(chip, machine, work.shape, OPERANDS)
+        if work.grads:
+            cycles |= run_backward(chip, machine, work, OPERANDS)
+    except TilesimError as error:
+        return LayerTime(refused=str(error))
+    figures = measure(machine.trace(), chip.target, len(chip.cores), machine.cycles, machine.launches)
+    return LayerTime(cycles, macs_of(work, cycles), machine.tensors, figures.bound)
+
+
+def macs_of(work: Work, cycles: Mapping[str, int]) -> int:
+    """Useful multiply-adds of the parts that ran."""
+    return work.shape.useful_macs * len(set(MACS).intersection(cycles))
+
+
+def run_forward(
+    chip: Chip, machine: NetworkMachine, shape: ConvShape, places: Mapping[str, str]
+) -> dict[str, int]:
+    """Launch the forward convolution; its cycles.
+
+    Raises:
+        TilesimError: the target refuses it.
+    """
+    machine.begin(places)
+    begun = machine.cycles
+    forward_of(shape, chip.dtype, machine, {}, bias=False).run()
+    return {"forward": machine.cycles - begun}
+
+
+def run_backward(
+    chip: Chip, machine: NetworkMachine, work: Work, places: Mapping[str, str]
+) -> dict[str, int]:
+    """Launch the gradients; the cycles of each.
+
+    Raises:
+        TilesimError: the target refuses one.
+    """
+    machine.begin(places)
+    made = backward_of(work.shape, chip.dtype, machine, work.grads, {})
+    return dict(_timed(machine, made))
+
+
+def _timed(machine: NetworkMachine, made: LoweredBackward) -> Iterator[tuple[str, int]]:
+    begun = machine.cycles
+    for grad in made.parts():
+        yield grad, machine.cycles - begun
+        begun = machine.cycles
+
+
+def time_step(
+    chip: Chip, layers: Sequence[Layer], works: Sequence[Work], tell: Callable[[], None] | None = None
+) -> list[LayerTime]:
+    """A training step on one machine: forward of all layers, then dx and dw of each, the last layer first.
+
+    What a launch leaves in the cache the next one finds. Tensors of the network keep their addresses: a layer reads
+    what another wrote, and dx of one is dy of the other; weights and inputs lie where forward read them.
+    """
+    machine = chip.machine(traced=False)
+    cycles: list[dict[str, int]] = [{} for _ in layers]
+    tensors: list[dict[str, int]] = [{} for _ in layers]
+    refused = [""] * len(layers)
+    calls = [(place, "forward") for place in range(len(layers))]
+    calls += [(place, "backward") for place in reversed(range(len(layers)))]
+    for place, call in calls:
+        work, places = works[place], places_of(place, layers[place])
+        try:
+            if call == "forward":
+                cycles[place] |= run_forward(chip, machine, work.shape, places)
+            elif work.grads and not refused[place]:
+                cycles[place] |= run_backward(chip, machine, work, places)
+            tensors[place] = machine.tensors
+        except TilesimError as error:
+            refused[place] = str(error)
+        if call == "backward":
+            machine.forget(places["dy"])
+            if tell is not None:
+                tell()
+    return [
+        LayerTime(refused=why) if why else LayerTime(found, macs_of(work, found), held)
+        for why, found, held, work in zip(refused, cycles, tensors, works, strict=True)
+    ]
+
+
+def places_of(place: int, layer: Layer) -> dict[str, str]:
+    """The network's names of a layer's tensors."""
+    own = {name: f"{name} of {place}" for name in ("w", "dw", "db", "dw_tap_major")}
+    images = {"x": layer.reads, "y": layer.writes, "dx": f"gradient of {layer.reads}"}
+    return {**own, **images, "dy": f"gradient of {layer.writes}"}
