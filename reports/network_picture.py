@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,79 +23,121 @@ LINE, GAP, HEAD = 15, 40, 30
 """Pixels: a bar's line, the distance between blocks of panels, and a panel's own title."""
 
 MOST_BARS = 200
-"""Layers that have a bar of their own; of more, those that take longest have one, and one bar has the rest."""
+"""Layers that have a bar of their own. Of more, equal ones share a bar; if these are too many, one has the rest."""
 
 ACROSS = 3
 """Panels beside each other; more stand below."""
 
-_NAMES, _BETWEEN = 230, 40
-_ROOM = 1.3
-"""The longest bar leaves room for its text."""
+_NAMES, _BETWEEN = 440, 40
+_CHARACTER = 6.4
+"""About as many pixels wide is a character of a label."""
+
+_TEXT = 190
+"""About as many pixels, as a part of what bars have, does the text behind the longest bar need."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A line of the picture: layers that are shown as one.
+
+    Attributes:
+        label: name and sizes.
+        layers: how many of each layer, by its place in the network.
+    """
+
+    label: str
+    layers: Mapping[int, int]
+
+    def cycles(self, times: TargetTimes) -> dict[str, int]:
+        """Cycles by part on a target."""
+        found: Counter[str] = Counter()
+        for place, count in self.layers.items():
+            for part, cycles in times.layer(place).cycles.items():
+                found[part] += count * cycles
+        return dict(found)
+
+    def refused(self, times: TargetTimes) -> str:
+        """Why the target runs none of it."""
+        return times.layer(next(iter(self.layers))).refused if len(self.layers) == 1 else ""
 
 
 def draw_network(network: NetworkTimes) -> Figure:
     """Draw a panel for each target with a bar for each layer in the order of the network."""
-    chosen, rest = _chosen(network)
-    lines = len(chosen) + bool(rest)
-    block = HEAD + LINE * lines + GAP
+    bars = bars_of(network)
+    block = HEAD + LINE * len(bars) + GAP
     rows = [network.targets[i : i + ACROSS] for i in range(0, len(network.targets), ACROSS)]
     figure = new_figure(block * len(rows))
     for number, row in enumerate(rows):
         width = (PLOT_WIDTH + LEFT - _NAMES - _BETWEEN * (len(row) - 1)) // len(row)
         for place, times in enumerate(row):
             left = _NAMES + place * (width + _BETWEEN)
-            axes = add_axes(figure, number * block + HEAD, LINE * lines, left=left, width=width)
-            _draw(axes, times, chosen, rest, width)
-            names = [_label(network.layers[i]) for i in chosen] + [f"{len(rest):,} others"] * bool(rest)
-            axes.set_yticks(range(lines), names if place == 0 else [])
+            axes = add_axes(figure, number * block + HEAD, LINE * len(bars), left=left, width=width)
+            _draw(axes, times, bars, width)
+            axes.set_yticks(range(len(bars)), [bar.label for bar in bars] if place == 0 else [""] * len(bars))
     _write_title(figure, network)
     parts = [part for part in PARTS if any(part in times.cycles for times in network.targets)]
     add_legend(figure, {part: COLOURS[part] for part in parts}, "part", top=HEAD)
     return figure
 
 
-def _label(layer: LayerWork) -> str:
-    return shortened(layer.name, 34)
+def bars_of(network: NetworkTimes) -> list[Bar]:
+    """A bar for each layer; of too many, one for each kind that takes long, and one for the rest."""
+    if len(network.layers) <= MOST_BARS:
+        return [Bar(_label(layer, 1), {place: 1}) for place, layer in enumerate(network.layers)]
+    kinds = Counter(_kinds(network))
+    first = {kind: place for place, kind in reversed(list(enumerate(_kinds(network))))}
+    bars = [
+        Bar(_label(network.layers[first[kind]], count), {first[kind]: count}) for kind, count in kinds.items()
+    ]
+    if len(bars) <= MOST_BARS:
+        return bars
+    ranked = sorted(bars, key=lambda bar: -_weight(network, bar))
+    own = {id(bar) for bar in ranked[: MOST_BARS - 1]}
+    rest = {place: count for bar in ranked[MOST_BARS - 1 :] for place, count in bar.layers.items()}
+    others = Bar(f"{sum(rest.values()):,} others", rest)
+    return [*(bar for bar in bars if id(bar) in own), others]
 
 
-def _chosen(network: NetworkTimes) -> tuple[list[int], list[int]]:
-    """Layers with a bar of their own, in order, and the others."""
-    count = len(network.layers)
-    if count <= MOST_BARS:
-        return list(range(count)), []
-
-    def weight(place: int) -> float:
-        return max(times.share(times.layer(place).total) for times in network.targets)
-
-    own = set(sorted(range(count), key=lambda place: -weight(place))[: MOST_BARS - 1])
-    return sorted(own), [place for place in range(count) if place not in own]
+def _kinds(network: NetworkTimes) -> list[tuple[int, ...]]:
+    """For each layer, its place among the distinct ones of every target."""
+    return list(zip(*(times.which for times in network.targets), strict=True))
 
 
-def _draw(axes: Axes, times: TargetTimes, chosen: Sequence[int], rest: Sequence[int], width: int) -> None:
-    """The bars of a target: a stack of parts each, with time and share behind it."""
-    bars = [dict(times.layer(place).cycles) for place in chosen]
-    if rest:
-        bars.append({part: sum(times.layer(i).cycles.get(part, 0) for i in rest) for part in times.cycles})
-    longest = max(times.us(sum(bar.values())) for bar in bars) or 1.0
-    axes.set_xlim(0, longest * (_ROOM if width > 600 else _ROOM + 0.3))
+def _weight(network: NetworkTimes, bar: Bar) -> float:
+    """The greatest share that a bar has on a target."""
+    return max(times.share(sum(bar.cycles(times).values())) for times in network.targets)
+
+
+def _label(layer: LayerWork, count: int) -> str:
+    """How many, name and sizes, as far as there is room."""
+    room = int((_NAMES - 40) / _CHARACTER)
+    many = f"{count:,} x " if count > 1 else ""
+    name = shortened(layer.name, max(12, room - 2 - len(many) - len(layer.sizes)))
+    return f"{many}{name}  {shortened(layer.sizes, room - 14 - len(many))}"
+
+
+def _draw(axes: Axes, times: TargetTimes, bars: Sequence[Bar], width: int) -> None:
+    """The bars of a target: a stack of parts each, with share and time behind it."""
+    cycles = [bar.cycles(times) for bar in bars]
+    longest = max(times.us(sum(each.values())) for each in cycles) or 1.0
+    axes.set_xlim(0, longest * (1 + _TEXT / width))
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0, labelsize=7)
     axes.tick_params(axis="x", labelbottom=False, length=0)
     axes.spines["bottom"].set_visible(False)
     left = [0.0] * len(bars)
     for part in PARTS:
-        sizes = [times.us(bar.get(part, 0)) for bar in bars]
+        sizes = [times.us(each.get(part, 0)) for each in cycles]
         if any(sizes):
             axes.barh(range(len(bars)), sizes, 0.72, left=left, color=COLOURS[part])
         left = [a + b for a, b in zip(left, sizes, strict=True)]
-    for line, bar in enumerate(bars):
-        cycles = sum(bar.values())
-        why = times.layer(chosen[line]).refused if line < len(chosen) else ""
-        text = f"{percent(times.share(cycles))}  {duration(times.us(cycles))}"
+    for line, (bar, each) in enumerate(zip(bars, cycles, strict=True)):
+        why, total = bar.refused(times), sum(each.values())
+        text = f"{percent(times.share(total))}  {duration(times.us(total))}"
         _write(axes, left[line], line, f"refused: {shortened(why, width // 8)}" if why else text, bool(why))
-    total = f"{times.target}: {duration(times.us(times.total))}, {times.cores} cores, {times.dtype}"
+    title = f"{times.target}: {duration(times.us(times.total))}, {times.cores} cores, {times.dtype}"
     less = f", without {times.refused:,} refused" if times.refused else ""
-    axes.set_title(total + less, fontsize=9, fontweight="bold", color=INK, loc="left", pad=5)
+    axes.set_title(title + less, fontsize=9, fontweight="bold", color=INK, loc="left", pad=5)
 
 
 def _write(axes: Axes, x: float, line: int, text: str, refused: bool) -> None:

@@ -54,12 +54,11 @@ class _Window:
         )
 
     def transposed(self) -> PadPairs:
-        """Pads of a transposed one that give `output_shape`, or size * stride outputs."""
+        """Pads of a transposed one that give `output_shape`, or size * stride outputs as far as the taps reach."""
         outs = self.output_shape or tuple(i * s for i, s in zip(self.size, self.stride, strict=True))
         rows = zip(self.size, self.extent, self.stride, self.output_padding, outs, strict=True)
-        return tuple(
-            self.halves((size - 1) * step + more + extent - out) for size, extent, step, more, out in rows
-        )
+        totals = [(size - 1) * step + more + extent - out for size, extent, step, more, out in rows]
+        return tuple(self.halves(total if self.output_shape else max(0, total)) for total in totals)
 
     def halves(self, total: int) -> tuple[int, int]:
         """A total of pads on two sides; the odd one is at the end for SAME_UPPER, else at the beginning.
@@ -107,7 +106,7 @@ def _window(
     def listed(name: str, default: Sequence[int], wanted: int = ndim) -> tuple[int, ...]:
         value = attributes.get(name)
         found = tuple(int(each) for each in value) if isinstance(value, Sequence) else tuple(default)
-        if len(found) not in ({0, wanted} if name == "output_shape" else {wanted}):
+        if len(found) not in {len(default), wanted}:
             raise NetworkError(f"{name} of {len(found)} values", where=where, got=_text(found), limit=wanted)
         return found
 
@@ -128,7 +127,7 @@ def _window(
         pads=pads if auto_pad == "NOTSET" else (0,) * 2 * ndim,
         auto_pad=auto_pad,
         output_padding=listed("output_padding", (0,) * ndim),
-        output_shape=listed("output_shape", ())[-ndim:],
+        output_shape=listed("output_shape", ()),
     )
 
 

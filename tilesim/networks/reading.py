@@ -30,12 +30,28 @@ def read_network(
     if not file.is_file():
         raise NetworkError("no such file", where=str(file))
     if file.suffix.lower() == ".onnx":
-        from tilesim.networks.onnx_reader import read_onnx  # noqa: PLC0415 - onnx is an extra
-
-        return read_onnx(file, batch, dims or {})
+        return _read_model(file, batch, dims or {})
+    if dims:
+        raise NetworkError("sizes by name are those of an ONNX model", where=str(file), got=", ".join(dims))
     if file.suffix.lower() == ".csv":
         return read_table(file, batch)
     raise NetworkError("neither an ONNX model nor a table", where=str(file), limit=".onnx or .csv")
+
+
+def _read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> Network:
+    """The network of an ONNX model.
+
+    Raises:
+        NetworkError: the package onnx is missing, or refuses the file.
+    """
+    try:
+        from tilesim.networks.onnx_reader import read_onnx  # noqa: PLC0415 - onnx is an extra
+    except ModuleNotFoundError as error:
+        remedy = "pip install -e '.[onnx]'"
+        raise NetworkError(
+            "the package onnx is not installed", where=str(path), got=str(error), remedy=remedy
+        ) from error
+    return read_onnx(path, batch, dims)
 
 
 def read_table(path: Path, batch: int | None) -> Network:

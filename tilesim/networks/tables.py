@@ -36,8 +36,15 @@ class Row:
         if not text and default is not None:
             return default
         if not _WHOLE.fullmatch(text):
-            what = "no whole number" if text else "an empty cell"
-            raise NetworkError(f"{what} in column {column}", where=self.where, got=text)
+            what = (
+                "no whole number in"
+                if text
+                else "an empty cell in"
+                if column in self.cells
+                else "there is no"
+            )
+            remedy = "or say --batch" if column == "N" else ""
+            raise NetworkError(f"{what} column {column}", where=self.where, got=text, remedy=remedy)
         return int(text)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kernels.families import LoweredBackward, backward_of, forward_of
+from kernels import conv_backward, conv_forward
+from kernels.conv_backward import require_ddr
+from kernels.families import LoweredBackward, backward_of, forward_of, stored_in
 from kernels.shape.shapes import ConvShape
 from reports.network import LayerTime
 from simulator.results.metrics import measure
@@ -71,6 +73,7 @@ def run_forward(
     Raises:
         TilesimError: the target refuses it.
     """
+    require_ddr(conv_forward.tensors_of(shape), chip.target, stored_in(chip.dtype))
     machine.begin(places)
     begun = machine.cycles
     forward_of(shape, chip.dtype, machine, {}, bias=False).run()
@@ -85,6 +88,7 @@ def run_backward(
     Raises:
         TilesimError: the target refuses one.
     """
+    require_ddr(conv_backward.tensors_of(work.shape, work.grads), chip.target, stored_in(chip.dtype))
     machine.begin(places)
     made = backward_of(work.shape, chip.dtype, machine, work.grads, {})
     return dict(_timed(machine, made))
