@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
+import onnx.checker
+import onnx.external_data_helper
 import onnx.inliner
 import onnx.shape_inference
 from google.protobuf.message import DecodeError
@@ -18,6 +21,11 @@ Dims = tuple[int | str, ...]
 """Sizes of a tensor; a text is the name of a dimension that is not known, which may be empty."""
 
 _SHOWN = 160
+
+_FEW = 64
+"""Elements of a tensor that may hold sizes, for a reshape say: only these are read from files of external data."""
+
+_WHOLE = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,8 @@ def open_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> Graph:
     graph = model.graph
     if not graph.node:
         raise NetworkError("no ONNX model, or one without a graph", where=str(path))
+    _check_names(graph.node, path)
+    lost = _bring_sizes(model, path)
     weights = {each.name for each in graph.initializer} | {
         each.values.name for each in graph.sparse_initializer
     }
@@ -131,8 +141,36 @@ def open_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> Graph:
         inputs=tuple(each.name for each in inputs),
         shapes=_shapes(model),
         batch=(batch, own) if batch and own and batch != own else None,
-        reason=reason,
+        reason="; ".join(filter(None, [lost, reason])),
     )
+
+
+def _check_names(nodes: Iterable[NodeProto], path: Path) -> None:
+    """Refuse names that are no text: protobuf hands them out as bytes.
+
+    Raises:
+        NetworkError: shows the name.
+    """
+    for node in nodes:
+        names: tuple[object, ...] = (node.op_type, node.domain, node.name, *node.input, *node.output)
+        wrong = [name for name in names if not isinstance(name, str)]
+        if wrong:
+            raise NetworkError("a name that is not UTF-8", where=str(path), got=repr(wrong[0]))
+
+
+def _bring_sizes(model: ModelProto, path: Path) -> str:
+    """Read the short tensors of whole numbers that lie in other files; says which are missing."""
+    lost = []
+    for tensor in model.graph.initializer:
+        external = tensor.data_location == onnx.TensorProto.EXTERNAL
+        if external and tensor.data_type in _WHOLE and prod(tensor.dims) <= _FEW:
+            try:
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(path.parent))
+                tensor.data_location = onnx.TensorProto.DEFAULT
+                del tensor.external_data[:]
+            except (OSError, ValueError, onnx.checker.ValidationError):
+                lost.append(tensor.name)
+    return f"external data of {', '.join(lost)} missing" if lost else ""
 
 
 def _load(path: Path) -> ModelProto:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import prod
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.shape_inference
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import tilesim
 from tests.unit.networks.models import LIGHT, conv, model, saved
@@ -118,6 +119,19 @@ def test_weights_in_other_files_are_not_read(tmp_path: Path) -> None:
     onnx.save(made, str(tmp_path / "m.onnx"), save_as_external_data=True, location="w.bin", size_threshold=0)
     (tmp_path / "w.bin").unlink()
     assert read_network(tmp_path / "m.onnx").layers[0].shape.w_shape == (64, 8, 3, 3)
+
+
+def test_sizes_in_other_files_are_read(tmp_path: Path) -> None:
+    """Those of a reshape, without which the convolution behind it has no shape; lost, they are named."""
+    nodes = [helper.make_node("Reshape", ["x", "sizes"], ["r"]), conv("r", "y")]
+    made = model(nodes, {"x": (1, 3, 64)}, {"w": (4, 3, 3, 3)})
+    made.graph.initializer.append(numpy_helper.from_array(np.array([1, 3, 8, 8]), "sizes"))
+    path = tmp_path / "m.onnx"
+    onnx.save(made, str(path), save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert read_network(path).layers[0].shape.out == (6, 6)
+    (tmp_path / "w.bin").unlink()
+    with pytest.raises(tilesim.NetworkError, match="external data of sizes missing"):
+        read_network(path)
 
 
 def test_local_functions_are_opened(tmp_path: Path) -> None:

@@ -38,6 +38,14 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes) -> None:
     refused(tmp_path / "other.onnx", "no ONNX model", "other.onnx")
 
 
+def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    """A byte of an operator's name that was overwritten."""
+    made = model([conv("x", "y", name="convolution")], {"x": (1, 3, 8, 8)}, {"w": (4, 3, 3, 3)})
+    path = saved(made, tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"convolution", b"convo\xffution"))
+    refused(path, "a name that is not UTF-8", "convo")
+
+
 def test_a_file_that_is_not_there_or_of_another_kind_is_refused(tmp_path: Path) -> None:
     """Before onnx is asked."""
     refused(tmp_path / "none.onnx", "no such file", "none.onnx")

@@ -46,7 +46,7 @@ def test_labels_do_not_overlap() -> None:
     figure = draw_network(made([9] * 160, range(160)))
     (axes,) = figure.axes
     height = axes.get_window_extent().height / 160
-    points = axes.get_yticklabels()[0].get_fontsize()
+    points = float(axes.get_yticklabels()[0].get_fontsize())
     assert height >= points * figure.dpi / 72
 
 
