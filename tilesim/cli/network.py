@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,11 @@ from rich.progress import Progress
 
 import tilesim
 from reports.network import PICTURE, RECORD, TABLE, NetworkTimes
+from targets.schema import Target
 from tilesim.cli.arguments import check_core_choice, names_of, parse_core_mask, parse_pairs
 from tilesim.cli.errors import ArgumentError, say
 from tilesim.cli.output import print_json, write_lines
-from tilesim.networks.running import Report
+from tilesim.networks.sharing import Report
 
 
 def network(
@@ -58,16 +59,14 @@ def network(
     check_core_choice(cores, core_mask)
     if out is not None:
         _check_out(out)
-    overrides = parse_pairs("--set", set_ or ())
-    mask = parse_core_mask(core_mask)
-    with _bar(f"{model.name}") as report:
+    with _bar(model.name) as report:
         times = tilesim.network(
             model,
-            targets=[tilesim.load_target(name, overrides) for name in names_of(targets)],
+            targets=_chips(targets, set_ or ()),
             batch=batch,
             dims=_dims(dim or ()),
             dtype=dtype,
-            cores=cores if mask is None else [i for i in range(mask.bit_length()) if mask >> i & 1],
+            cores=cores if core_mask is None else _cores(core_mask),
             grads=[name.strip() for name in grads.split(",")],
             step=step,
             all_dx=all_dx,
@@ -83,7 +82,19 @@ def network(
     _warn(times)
 
 
-def _dims(texts: list[str] | tuple[()]) -> dict[str, int]:
+def _chips(names: str, numbers: Sequence[str]) -> list[Target]:
+    """Targets with numbers of their own."""
+    overrides = parse_pairs("--set", numbers)
+    return [tilesim.load_target(name, overrides) for name in names_of(names)]
+
+
+def _cores(text: str) -> list[int]:
+    """The cores of a mask."""
+    mask = parse_core_mask(text) or 0
+    return [core for core in range(mask.bit_length()) if mask >> core & 1]
+
+
+def _dims(texts: Sequence[str]) -> dict[str, int]:
     """Sizes by name.
 
     Raises:

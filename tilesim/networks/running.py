@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernels.conv_backward import AVAILABLE, chosen_grads
@@ -16,21 +13,17 @@ from reports.network import LayerTime, LayerWork, NetworkTimes, TargetTimes
 from targets.errors import TilesimError
 from targets.schema import Target
 from tilesim.networks.layers import Layer, Network, NetworkError
+from tilesim.networks.plans import Plan, plan_of, works_of
 from tilesim.networks.reading import read_network
+from tilesim.networks.sharing import Report, times_of
 from tilesim.networks.sizes import sizes_text
-from tilesim.networks.timing import Chip, Work, time_layer, time_step
-
-Report = Callable[[int, int], None]
-"""Is told how many pieces of work are done, and of how many."""
-
-MOST_IN_ORDER = 2000
-"""Layers of a step on a target with a cache: each is simulated, however many are equal."""
+from tilesim.networks.timing import Chip
 
 
 def network(
     model: str | Path | Network,
     *,
-    targets: Sequence[str | Target] = ("mt7004",),
+    targets: str | Target | Sequence[str | Target] = "mt7004",
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
     dtype: str = "native",
@@ -45,7 +38,7 @@ def network(
 
     Args:
         model: an ONNX model (.onnx, needs the extra `onnx`), a CSV table of layers, or what `read_network` returned.
-        targets: names, TOML files or Targets.
+        targets: one or several: names, TOML files or Targets.
         batch: images, where the file leaves them open; where it says a number, this one instead.
         dims: other dimensions that an ONNX model leaves open, by name.
         dtype: what the chips compute in; "native": each target's best.
@@ -66,12 +59,14 @@ def network(
     """
     if jobs < 1:
         raise OperandError("a number of processes", argument="jobs", got=jobs, limit="1 or more")
-    read = model if isinstance(model, Network) else read_network(model, batch, dims)
-    wanted = chosen_grads(tuple(grads), {})
-    chips, refused = _chips(targets, dtype, cores, wanted)
-    works = _works(read.layers, wanted, step=step, all_dx=all_dx)
-    plans = [_plan(chip, read.layers, works, step=step) for chip in chips.values()]
-    found = _run(plans, jobs, report)
+    read = _read(model, batch, dims)
+    wanted = chosen_grads(grads, {})
+    chips, refused = _chips(
+        (targets,) if isinstance(targets, str | Target) else targets, dtype, cores, wanted
+    )
+    works = works_of(read.layers, wanted, step=step, all_dx=all_dx)
+    plans = [plan_of(chip, read.layers, works, step=step) for chip in chips.values()]
+    found = times_of(plans, jobs, report)
     times = tuple(_times(plan, distinct) for plan, distinct in zip(plans, found, strict=True))
     _require_some(read, times)
     return NetworkTimes(
@@ -83,6 +78,22 @@ def network(
         notes=read.notes,
         refused=refused,
     )
+
+
+def _read(model: str | Path | Network, batch: int | None, dims: Mapping[str, int] | None) -> Network:
+    """The network, from its file unless it was read before.
+
+    Raises:
+        NetworkError: the file is not usable.
+        OperandError: sizes are given of a network that was read before.
+    """
+    if not isinstance(model, Network):
+        return read_network(model, batch, dims)
+    if batch is not None or dims:
+        raise OperandError(
+            "sizes of a network that was read before", argument="batch", remedy="give its file"
+        )
+    return model
 
 
 def _chips(
@@ -121,129 +132,7 @@ def _chip(target: Target, dtype: str, cores: int | Sequence[int] | None, grads: 
     return Chip(target, chosen_cores(target, cores), computed)
 
 
-def _works(layers: Sequence[Layer], grads: tuple[str, ...], *, step: bool, all_dx: bool) -> list[Work]:
-    """What is asked of each layer: not dx where it is of no use."""
-    rest = tuple(grad for grad in grads if grad != "dx")
-    return [Work(layer.shape, rest if layer.first and not all_dx else grads, step) for layer in layers]
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """The work on one target, as tasks that do not depend on each other.
-
-    Attributes:
-        chip: where.
-        layers: of the network; needed in order.
-        works: one a task; in order, all of one task.
-        which: for each layer, the place of its time among the results.
-        in_order: whether all is one task.
-    """
-
-    chip: Chip
-    layers: tuple[Layer, ...]
-    works: tuple[Work, ...]
-    which: tuple[int, ...]
-    in_order: bool
-
-    def tasks(self) -> Iterator[_Task]:
-        """One for each distinct work, or one for all."""
-        if self.in_order:
-            yield _Task(self.chip, self.works, self.layers)
-        else:
-            for work in self.works:
-                yield _Task(self.chip, (work,), ())
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What one process does at a time."""
-
-    chip: Chip
-    works: tuple[Work, ...]
-    layers: tuple[Layer, ...]
-
-    @property
-    def size(self) -> int:
-        """How much there is to do, roughly."""
-        return sum(work.shape.useful_macs for work in self.works)
-
-    def run(self, tell: Callable[[], None] | None = None) -> list[LayerTime]:
-        """Its layers' times; `tell` is called when a layer of several is done."""
-        if self.layers:
-            return time_step(self.chip, self.layers, self.works, tell)
-        return [time_layer(self.chip, work) for work in self.works]
-
-
-def _plan(chip: Chip, layers: tuple[Layer, ...], works: Sequence[Work], *, step: bool) -> _Plan:
-    """Distinct works; in a step on a target with a cache all works, since a layer's time depends on those before.
-
-    Raises:
-        NetworkError: there are too many of them.
-    """
-    if step and chip.target.cache:
-        if len(works) > MOST_IN_ORDER:
-            raise NetworkError(
-                "too many layers for a step, in which a cache is handed on",
-                where=chip.target.name,
-                got=len(works),
-                limit=MOST_IN_ORDER,
-                remedy="leave --step out, and each distinct layer is simulated once",
-            )
-        return _Plan(chip, layers, tuple(works), tuple(range(len(works))), in_order=True)
-    places = {work: place for place, work in enumerate(dict.fromkeys(works))}
-    return _Plan(chip, layers, tuple(places), tuple(places[work] for work in works), in_order=False)
-
-
-def _run(plans: Sequence[_Plan], jobs: int, report: Report | None) -> list[list[LayerTime]]:
-    """The times of each plan's tasks, in their order."""
-    tasks = [(number, task) for number, plan in enumerate(plans) for task in plan.tasks()]
-    count = _Count(sum(len(task.works) for _, task in tasks), report)
-    results: list[list[LayerTime]] = [[] for _ in tasks]
-    for place, found in _results([task for _, task in tasks], jobs, count):
-        results[place] = found
-    gathered: list[list[LayerTime]] = [[] for _ in plans]
-    for (number, _), found in zip(tasks, results, strict=True):
-        gathered[number] += found
-    return gathered
-
-
-class _Count:
-    """How many layers are done."""
-
-    def __init__(self, total: int, report: Report | None) -> None:
-        self._total, self._report, self._done = total, report, 0
-
-    def add(self, layers: int = 1) -> None:
-        """So many more are."""
-        self._done += layers
-        if self._report is not None:
-            self._report(self._done, self._total)
-
-
-def _results(tasks: Sequence[_Task], jobs: int, count: _Count) -> Iterator[tuple[int, list[LayerTime]]]:
-    """Each task's place and result as it comes, the largest first where several processes share them."""
-    if min(jobs, len(tasks)) <= 1:
-        for place, task in enumerate(tasks):
-            found = task.run(count.add)
-            if not task.layers:
-                count.add()
-            yield place, found
-        return
-    order = sorted(range(len(tasks)), key=lambda place: -tasks[place].size)
-    # A forked child would have the locks of the parent's threads, which a progress bar has.
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(tasks[place].run): place for place in order}
-        try:
-            for future in as_completed(futures):
-                found = future.result()
-                count.add(len(found))
-                yield futures[future], found
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _times(plan: _Plan, distinct: Sequence[LayerTime]) -> TargetTimes:
+def _times(plan: Plan, distinct: Sequence[LayerTime]) -> TargetTimes:
     target, cores = plan.chip.target, len(plan.chip.cores)
     return TargetTimes(
         target=target.name,
