@@ -17,6 +17,7 @@ class NetworkMachine(Machine):
 
     Attributes:
         tensors: bytes of the tensors of the call, by the names that the kernels give them.
+        standing: tensors that outlive calls, by their names in the network, shapes and types.
     """
 
     def __init__(self, target: Target, cores: Sequence[int], *, traced: bool) -> None:
@@ -24,7 +25,7 @@ class NetworkMachine(Machine):
         super().__init__(target, cores, numerics=False, traced=traced)
         self.tensors: dict[str, int] = {}
         self._places: Mapping[str, str] = {}
-        self._standing: dict[Key, Buffer] = {}
+        self.standing: dict[Key, Buffer] = {}
         self._passing: list[Buffer] = []
 
     def begin(self, places: Mapping[str, str]) -> None:
@@ -40,8 +41,8 @@ class NetworkMachine(Machine):
 
     def forget(self, place: str) -> None:
         """Free a tensor of the network, in all its layouts."""
-        for key in [key for key in self._standing if key[0] == place]:
-            self.release(self._standing.pop(key))
+        for key in [key for key in self.standing if key[0] == place]:
+            self.release(self.standing.pop(key))
 
     def tensor(
         self,
@@ -60,7 +61,7 @@ class NetworkMachine(Machine):
         """
         place = self._places.get(name)
         key = (place or "", shape, dtype.name)
-        standing = self._standing.get(key)
+        standing = self.standing.get(key)
         if standing is not None:
             # A buffer that was read is marked as constant; the next call may write it.
             made = Buffer(standing.memory, name, standing.address, shape, dtype, standing.shared)
@@ -69,6 +70,6 @@ class NetworkMachine(Machine):
             if place is None:
                 self._passing.append(made)
             else:
-                self._standing[key] = made
+                self.standing[key] = made
         self.tensors[name] = made.bytes
         return made

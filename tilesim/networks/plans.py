@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from reports.network import LayerTime
 from tilesim.networks.layers import Layer, NetworkError
-from tilesim.networks.timing import Chip, Work, time_layer, time_step
+from tilesim.networks.step import time_step
+from tilesim.networks.timing import Chip, Work, time_layer
 
 MOST_IN_ORDER = 2000
 """Layers of a step on a target with a cache: each is simulated, however many are equal."""

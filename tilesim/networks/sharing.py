@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -50,7 +51,8 @@ def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[
         return
     order = sorted(range(len(tasks)), key=lambda place: -tasks[place].size)
     # A forked child would have the locks of the parent's threads, which a progress bar has.
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
+    context, count_of = get_context("spawn"), min(jobs, len(tasks))
+    with ProcessPoolExecutor(count_of, mp_context=context, initializer=_end_when_interrupted) as pool:
         futures = {pool.submit(tasks[place].run): place for place in order}
         try:
             for future in as_completed(futures):
@@ -60,3 +62,8 @@ def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_when_interrupted() -> None:
+    """A process that is interrupted ends without a word: the one that a person started says what there is to say."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,8 +1,8 @@
-"""What convolutions cost on one target: a layer by itself, or a training step in order."""
+"""What one convolution costs on one target, by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kernels import conv_backward, conv_forward
@@ -13,7 +13,6 @@ from reports.network import LayerTime
 from simulator.results.metrics import measure
 from targets.errors import TilesimError
 from targets.schema import Target
-from tilesim.networks.layers import Layer
 from tilesim.networks.machine import NetworkMachine
 
 OPERANDS = {"x": "x", "w": "w", "y": "y", "dy": "dy", "dx": "dx", "dw": "dw", "db": "db"}
@@ -99,44 +98,3 @@ def _timed(machine: NetworkMachine, made: LoweredBackward) -> Iterator[tuple[str
     for grad in made.parts():
         yield grad, machine.cycles - begun
         begun = machine.cycles
-
-
-def time_step(
-    chip: Chip, layers: Sequence[Layer], works: Sequence[Work], tell: Callable[[], None] | None = None
-) -> list[LayerTime]:
-    """A training step on one machine: forward of all layers, then dx and dw of each, the last layer first.
-
-    What a launch leaves in the cache the next one finds. Tensors of the network keep their addresses: a layer reads
-    what another wrote, and dx of one is dy of the other; weights and inputs lie where forward read them.
-    """
-    machine = chip.machine(traced=False)
-    cycles: list[dict[str, int]] = [{} for _ in layers]
-    tensors: list[dict[str, int]] = [{} for _ in layers]
-    refused = [""] * len(layers)
-    calls = [(place, "forward") for place in range(len(layers))]
-    calls += [(place, "backward") for place in reversed(range(len(layers)))]
-    for place, call in calls:
-        work, places = works[place], places_of(place, layers[place])
-        try:
-            if call == "forward":
-                cycles[place] |= run_forward(chip, machine, work.shape, places)
-            elif work.grads and not refused[place]:
-                cycles[place] |= run_backward(chip, machine, work, places)
-            tensors[place] = machine.tensors
-        except TilesimError as error:
-            refused[place] = str(error)
-        if call == "backward":
-            machine.forget(places["dy"])
-            if tell is not None:
-                tell()
-    return [
-        LayerTime(refused=why) if why else LayerTime(found, macs_of(work, found), held)
-        for why, found, held, work in zip(refused, cycles, tensors, works, strict=True)
-    ]
-
-
-def places_of(place: int, layer: Layer) -> dict[str, str]:
-    """The network's names of a layer's tensors."""
-    own = {name: f"{name} of {place}" for name in ("w", "dw", "db", "dw_tap_major")}
-    images = {"x": layer.reads, "y": layer.writes, "dx": f"gradient of {layer.reads}"}
-    return {**own, **images, "dy": f"gradient of {layer.writes}"}

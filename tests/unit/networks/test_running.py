@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -11,6 +12,7 @@ import tilesim
 from kernels.shape.shapes import ConvShape
 from tilesim.networks import plans, timing
 from tilesim.networks.layers import Layer, Network
+from tilesim.networks.machine import NetworkMachine
 
 WIDE = ConvShape(1, 16, (12, 12), 32, (3, 3), padding=1)
 NARROW = ConvShape(1, 32, (12, 12), 16, (1, 1))
@@ -111,6 +113,22 @@ def test_a_step_whose_tensors_are_apart_is_colder() -> None:
     times = [tilesim.network(each, step=True, targets=["ascend910b1"]).targets[0] for each in (joined, apart)]
     assert times[0].layer(1).cycles["forward"] < times[1].layer(1).cycles["forward"]
     assert times[0].layer(0).cycles["dw"] < times[1].layer(0).cycles["dw"]
+
+
+def test_gradients_of_images_are_freed_in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step whose gradients would not all fit beside one another runs: each is freed when it was read."""
+    shape = ConvShape(1, 16, (64, 64), 16, (1, 1))
+    layers = [Layer(f"l{i}", shape, f"in{i}", f"out{i}", first=False) for i in range(4)]
+    held: list[int] = []
+    begin = NetworkMachine.begin
+
+    def counting(machine: NetworkMachine, places: Mapping[str, str]) -> None:
+        begin(machine, places)
+        held.append(sum(key[0].startswith("gradient") for key in machine.standing))
+
+    monkeypatch.setattr(NetworkMachine, "begin", counting)
+    tilesim.network(Network("apart", tuple(layers)), step=True, targets="ascend910b1")
+    assert held == [0] * 8
 
 
 def test_too_many_layers_for_a_step_are_refused() -> None:

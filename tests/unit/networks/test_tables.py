@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tilesim
 from kernels.shape.shapes import ConvShape
 from tests.case_table import FOLDER, LAYER_TABLES, load_cases, load_refusals
 from tilesim.networks.layers import NetworkError
@@ -166,9 +167,15 @@ def test_a_topology_that_cannot_be_is_refused(tmp_path: Path, text: str, words: 
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows_are_read(tmp_path: Path) -> None:
-    """Equal rows share one geometry."""
+@pytest.mark.timeout(600)
+def test_a_hundred_thousand_rows(tmp_path: Path) -> None:
+    """Equal rows share one geometry and are simulated once; every row is in the record, and equal ones share a bar."""
     rows = (f"l{i},1,{16 * (i % 3 + 1)},8,8,16,3,3,1,1,1,1,1,1" for i in range(100_000))
     found = shapes(tmp_path, OWN + "\n".join(rows))
     assert len(found) == 100_000
     assert len({id(shape) for shape in found}) == 3
+    times = tilesim.network(tmp_path / "layers.csv")
+    assert len(times.targets[0].distinct) == 4
+    times.save(tmp_path / "out")
+    with (tmp_path / "out" / "network.csv").open(encoding="utf-8") as file:
+        assert sum(1 for _ in file) == 100_001
