@@ -19,7 +19,7 @@ from simulator.results.summary import duration
 COLOURS = {"forward": "#7cc3ec", "dx": "#1d6fa5", "dw": "#ee8434", "db": "#9b2c6f"}
 REFUSED = "#d1495b"
 
-LINE, GAP, HEAD = 15, 40, 30
+LINE, GAP, HEAD = 15, 40, 44
 """Pixels: a bar's line, the distance between blocks of panels, and a panel's own title."""
 
 MOST_BARS = 200
@@ -29,8 +29,11 @@ ACROSS = 3
 """Panels beside each other; more stand below."""
 
 _NAMES, _BETWEEN = 440, 40
-_CHARACTER = 6.4
-"""About as many pixels wide is a character of a label."""
+_CHARACTER, _BOLD = 6.4, 9.5
+"""About as many pixels wide is a character of a label, and of a panel's title."""
+
+_LEAST = 34
+"""Characters of a name that stand before its sizes are cut."""
 
 _TEXT = 190
 """About as many pixels, as a part of what bars have, does the text behind the longest bar need."""
@@ -67,8 +70,8 @@ def draw_network(network: NetworkTimes) -> Figure:
     block = HEAD + LINE * len(bars) + GAP
     rows = [network.targets[i : i + ACROSS] for i in range(0, len(network.targets), ACROSS)]
     figure = new_figure(block * len(rows))
+    width = (PLOT_WIDTH + LEFT - _NAMES - _BETWEEN * (len(rows[0]) - 1)) // len(rows[0])
     for number, row in enumerate(rows):
-        width = (PLOT_WIDTH + LEFT - _NAMES - _BETWEEN * (len(row) - 1)) // len(row)
         for place, times in enumerate(row):
             left = _NAMES + place * (width + _BETWEEN)
             axes = add_axes(figure, number * block + HEAD, LINE * len(bars), left=left, width=width)
@@ -112,8 +115,8 @@ def _label(layer: LayerWork, count: int) -> str:
     """How many, name and sizes, as far as there is room."""
     room = int((_NAMES - 40) / _CHARACTER)
     many = f"{count:,} x " if count > 1 else ""
-    name = shortened(layer.name, max(12, room - 2 - len(many) - len(layer.sizes)))
-    return f"{many}{name}  {shortened(layer.sizes, room - 14 - len(many))}"
+    name = shortened(layer.name, max(_LEAST, room - 2 - len(many) - len(layer.sizes)))
+    return f"{many}{name}  {shortened(layer.sizes, room - 2 - len(many) - len(name))}"
 
 
 def _draw(axes: Axes, times: TargetTimes, bars: Sequence[Bar], width: int) -> None:
@@ -135,9 +138,16 @@ def _draw(axes: Axes, times: TargetTimes, bars: Sequence[Bar], width: int) -> No
         why, total = bar.refused(times), sum(each.values())
         text = f"{percent(times.share(total))}  {duration(times.us(total))}"
         _write(axes, left[line], line, f"refused: {shortened(why, width // 8)}" if why else text, bool(why))
-    title = f"{times.target}: {duration(times.us(times.total))}, {times.cores} cores, {times.dtype}"
+    axes.set_title(_title(times, width), fontsize=9, fontweight="bold", color=INK, loc="left", pad=5)
+
+
+def _title(times: TargetTimes, width: int) -> str:
+    """Two lines: the target and its time, and how it was used."""
+    room = int(width / _BOLD)
     less = f", without {times.refused:,} refused" if times.refused else ""
-    axes.set_title(title + less, fontsize=9, fontweight="bold", color=INK, loc="left", pad=5)
+    time = duration(times.us(times.total))
+    first = f"{shortened(times.target, max(12, room - 2 - len(time)))}: {time}"
+    return f"{first}\n{shortened(f'{times.cores} cores, {times.dtype}{less}', room)}"
 
 
 def _write(axes: Axes, x: float, line: int, text: str, refused: bool) -> None:
