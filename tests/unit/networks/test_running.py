@@ -10,6 +10,7 @@ import pytest
 
 import tilesim
 from kernels.shape.shapes import ConvShape
+from simulator.values.numerics import dtype
 from tilesim.networks import plans, timing
 from tilesim.networks.layers import Layer, Network
 from tilesim.networks.machine import NetworkMachine
@@ -129,6 +130,32 @@ def test_gradients_of_images_are_freed_in_a_step(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(NetworkMachine, "begin", counting)
     tilesim.network(Network("apart", tuple(layers)), step=True, targets="ascend910b1")
     assert held == [0] * 8
+
+
+@pytest.mark.parametrize("target", ["mt7004", "ascend910b1"])
+def test_a_machine_without_a_trace_takes_the_same_time(target: str) -> None:
+    """Launches end when they end; only the rows are not kept."""
+    chip = timing.Chip(tilesim.load_target(target), (0, 1), "fp16")
+    machines = [chip.machine(traced=traced) for traced in (True, False)]
+    work = timing.Work(NARROW, ("dx", "dw"), forward=False)
+    first, second = (timing.run_backward(chip, machine, work, timing.OPERANDS) for machine in machines)
+    assert first == second
+    assert len(machines[0].trace()) > 0 == len(machines[1].trace())
+
+
+def test_a_tensor_that_is_freed_leaves_its_place() -> None:
+    """What a call needs for itself lies where the call before had its own; what stands keeps its address."""
+    machine = timing.Chip(tilesim.load_target("mt7004"), (0,), "fp16").machine(traced=False)
+    half = dtype("fp16")
+    machine.begin({"x": "image"})
+    image, own = (machine.tensor(name, (64,), half) for name in ("x", "sums"))
+    machine.begin({"y": "image"})
+    again, other = machine.tensor("y", (64,), half), machine.tensor("partial", (32,), half)
+    assert (again.address, other.address) == (image.address, own.address)
+    assert machine.tensors == {"y": 128, "partial": 64}
+    machine.forget("image")
+    machine.begin({})
+    assert machine.tensor("z", (64,), half).address == image.address
 
 
 def test_too_many_layers_for_a_step_are_refused() -> None:
