@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from kernels.davinci.backward import Backward as DavinciBackward
@@ -58,6 +58,13 @@ class LoweredDeform(Lowered, Protocol):
         """Whether the gradient of the features is computed."""
 
 
+class LoweredBackward(Lowered, Protocol):
+    """The gradients of one call, which can be launched one after another."""
+
+    def parts(self) -> Iterator[str]:
+        """Launch them in the order dx, dw, db; each name comes when its launches have run."""
+
+
 def stored_in(name: str) -> DType:
     """The type that operands are stored in where the chip computes in the type called `name`."""
     return dtype(STORED.get(name, name))
@@ -71,7 +78,7 @@ def backward_of(
     given: Mapping[str, object],
     *,
     include_layout: bool = False,
-) -> Lowered:
+) -> LoweredBackward:
     """The gradients of a call on the machine's family; `computed` is the type that the chip computes in.
 
     Raises:

@@ -85,8 +85,12 @@ class Machine:
         numerics: bool = True,
         checks: Checks | None = None,
         l2: L2 = "cold",
+        traced: bool = True,
     ) -> None:
-        """Bring a target to life for launches on `cores`; `l2` says what the first one finds in its caches.
+        """Bring a target to life for launches on `cores`.
+
+        `l2` says what the first launch finds in the caches. With `traced=False` no trace is kept: a stream of many
+        launches then takes no more memory than its longest one.
 
         Raises:
             ProgramError: the target has no such core.
@@ -115,6 +119,7 @@ class Machine:
         }
         self._recorder = Recorder(tuple(target.lanes()), cached=bool(target.cache))
         self._l2 = l2
+        self._traced = traced
         self._caches = {name: Cache(spec) for name, spec in target.cache.items()}
         self._roles = {name: role.memory for name, role in target.role.items()}
         self.launches: list[LaunchRecord] = []
@@ -144,6 +149,10 @@ class Machine:
         return level.allocate(
             name, shape, dtype, address=address, remedy="lower the batch or the sizes of the call", keep=True
         )
+
+    def release(self, buffer: Buffer) -> None:
+        """Free a tensor that `tensor` made in a shared memory; the next one may lie there."""
+        self._shared[buffer.memory].release(buffer.address)
 
     def room_bytes(self, memory: str) -> int:
         """Bytes of the largest free range of a memory; of every core's own, the one with the least room."""
@@ -242,8 +251,9 @@ class Machine:
         self._model = LaunchModel(env, self.target, classes, active, self._caches)
         end = max(begin, self._model.run())
         record = LaunchRecord(name=kernel.name, kind=kernel.kind, start=self.cycles, end=end, cores=active)
-        origins = self._origins(kernel, cores, classes) if isinstance(kernel, HasOrigins) else {}
-        self._recorder.add(len(self.launches), self._model, classes, kernel.axes, origins)
+        if self._traced:
+            origins = self._origins(kernel, cores, classes) if isinstance(kernel, HasOrigins) else {}
+            self._recorder.add(len(self.launches), self._model, classes, kernel.axes, origins)
         self.launches.append(record)
         self.cycles = end
         self.macs += sum(c.program.macs * len(c.cores) for c in classes)
@@ -294,7 +304,7 @@ class Machine:
                 memory.release_all()
 
     def trace(self) -> Trace:
-        """What every engine did, of all launches so far."""
+        """What every engine did, of all launches so far; empty where none is kept."""
         return self._recorder.trace()
 
 

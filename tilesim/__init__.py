@@ -20,6 +20,7 @@ from kernels.gemm import gemm
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from reports.comparison import Comparison, compare
+from reports.network import NetworkTimes
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device
 from simulator.errors import (
@@ -34,6 +35,9 @@ from simulator.results.run import Run
 from simulator.results.trace import Trace
 from targets.errors import TargetError, TilesimError
 from targets.loader import available_targets, load_target
+from tilesim.networks.layers import Network, NetworkError
+from tilesim.networks.reading import read_network
+from tilesim.networks.running import network
 from tilesim.reporting import report
 
 __all__ = [
@@ -46,6 +50,9 @@ __all__ = [
     "Device",
     "DeviceArray",
     "MachineError",
+    "Network",
+    "NetworkError",
+    "NetworkTimes",
     "OperandError",
     "ProgramError",
     "RaceError",
@@ -62,6 +69,8 @@ __all__ = [
     "deform_conv_backward",
     "gemm",
     "load_target",
+    "network",
+    "read_network",
     "report",
 ]
 

@@ -7,7 +7,7 @@ then rounded. db is a sum on vector cores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -153,6 +153,11 @@ class Backward:
 
     def run(self) -> None:
         """Launch what the gradients need: dx, then dw, then db."""
+        for _ in self.parts():
+            pass
+
+    def parts(self) -> Iterator[str]:
+        """Launch what the gradients need, one gradient after another; its name comes when its launches have run."""
         for name in ("dy", "x", "w"):
             if name in self.operands.held:
                 if self.conversions is not None:
@@ -163,6 +168,7 @@ class Backward:
                 getattr(self, f"_run_{grad}")()
                 if self.conversions is not None and grad != "db":
                     self.conversions.return_(grad)
+                yield grad
 
     def _run_dx(self) -> None:
         held, tiling, target = self.operands.held, self.tilings["dx"], self.machine.target

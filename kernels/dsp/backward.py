@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernels.dsp.dw import lowering as dw_side
@@ -133,22 +133,31 @@ class Backward:
 
     def run(self) -> None:
         """Launch what the gradients need: dx, then dw, then db."""
-        self.run_dx()
-        self.run_rest()
+        for _ in self.parts():
+            pass
+
+    def parts(self) -> Iterator[str]:
+        """Launch what the gradients need, one gradient after another; its name comes when its launches have run."""
+        if self.dx is not None:
+            self.run_dx()
+            yield "dx"
+        yield from self.rest()
 
     def run_dx(self) -> None:
         """Launch what dx needs, where it is asked for."""
         if self.dx is not None:
             self.dx.run("conv_dx")
 
-    def run_rest(self) -> None:
-        """Launch what dw and db need, where they are asked for."""
+    def rest(self) -> Iterator[str]:
+        """Launch what dw and db need, where they are asked for; the name of each comes when its launches have run."""
         shape, operand, machine = self.shape, self.operand, self.machine
         dw, db = self.tilings.get("dw"), self.tilings.get("db")
         if isinstance(dw, DwTiling) and self.dw is not None:
             dw_side.run_dw(shape, operand, machine, dw, self.dy, self.dw)
+            yield "dw"
         if isinstance(db, DbTiling) and self.db is not None:
             dw_side.run_db(machine, db, self.dy, self.db)
+            yield "db"
 
     def take(self) -> dict[str, Array]:
         """The gradients, channel first."""

@@ -77,6 +77,23 @@ def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:
     return names
 
 
+def names_of(text: str) -> list[str]:
+    """Return the targets of a text such as `mt7004,ascend910b1`.
+
+    Raises:
+        ArgumentError: a name is empty, or comes twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise ArgumentError(
+            what="not a list of different targets",
+            where="--targets",
+            got=text,
+            remedy="--targets mt7004,ft_m7032",
+        )
+    return names
+
+
 def parse_core_mask(text: str | None) -> int | None:
     """Return the mask of a text such as `0b1111` or `0xf`; None if there is no text.
 

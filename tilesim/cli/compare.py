@@ -16,6 +16,7 @@ from targets.schema import Target
 from tilesim.cli.arguments import (
     check_core_choice,
     find_operator,
+    names_of,
     parse_core_mask,
     parse_grads,
     parse_pairs,
@@ -52,7 +53,7 @@ def compare(
     check_core_choice(cores, core_mask)
     chosen = find_operator(operator)
     overrides = parse_pairs("--set", set_ or ())
-    chips = {name: tilesim.load_target(name, overrides) for name in _names(targets)}
+    chips = {name: tilesim.load_target(name, overrides) for name in names_of(targets)}
     asked: dict[str, Any] = {
         "shape": shape_of(operator, shape),
         "dtype": dtype,
@@ -74,18 +75,6 @@ def compare(
         make_directory(out)
         comparison.save(out / PICTURE)
         write_aside({out / RECORD: lambda path: path.write_text(json_text(record), encoding="utf-8")})
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len(set(names)) != len(names):
-        raise ArgumentError(
-            what="not a list of different targets",
-            where="--targets",
-            got=text,
-            remedy="--targets mt7004,ft_m7032",
-        )
-    return names
 
 
 def _run_all(

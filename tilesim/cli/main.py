@@ -16,6 +16,7 @@ from tilesim.cli.compare import compare
 from tilesim.cli.critical import critical
 from tilesim.cli.diff import diff
 from tilesim.cli.errors import exit_status
+from tilesim.cli.network import network
 from tilesim.cli.operators import operators
 from tilesim.cli.report import report
 from tilesim.cli.run import run
@@ -64,6 +65,7 @@ app.command()(report)
 app.command()(critical)
 app.command()(compare)
 app.command()(diff)
+app.command()(network)
 app.command()(validate)
 app.command()(calibrate)
 

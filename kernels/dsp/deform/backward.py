@@ -156,7 +156,8 @@ class DeformBackward:
         self.conv.run_dx()
         if self._sums or self._samples_features:
             self._sample()
-        self.conv.run_rest()
+        for _ in self.conv.rest():
+            pass
         if "dx" in self.grads:
             self._scatter()
 

@@ -1,0 +1,69 @@
+"""Who does the work on a network: this process, or several."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+from reports.network import LayerTime
+from tilesim.networks.plans import Plan, Task
+
+Report = Callable[[int, int], None]
+"""Is told how many pieces of work are done, and of how many."""
+
+
+def times_of(plans: Sequence[Plan], jobs: int, report: Report | None) -> list[list[LayerTime]]:
+    """The times of each plan's tasks, in their order."""
+    tasks = [(number, task) for number, plan in enumerate(plans) for task in plan.tasks()]
+    count = _Count(sum(len(task.works) for _, task in tasks), report)
+    results: list[list[LayerTime]] = [[] for _ in tasks]
+    for place, found in _results([task for _, task in tasks], jobs, count):
+        results[place] = found
+    gathered: list[list[LayerTime]] = [[] for _ in plans]
+    for (number, _), found in zip(tasks, results, strict=True):
+        gathered[number] += found
+    return gathered
+
+
+class _Count:
+    """How many layers are done."""
+
+    def __init__(self, total: int, report: Report | None) -> None:
+        self._total, self._report, self._done = total, report, 0
+
+    def add(self, layers: int = 1) -> None:
+        """So many more are."""
+        self._done += layers
+        if self._report is not None:
+            self._report(self._done, self._total)
+
+
+def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[int, list[LayerTime]]]:
+    """Each task's place and result as it comes, the largest first where several processes share them."""
+    if min(jobs, len(tasks)) <= 1:
+        for place, task in enumerate(tasks):
+            found = task.run(count.add)
+            if not task.layers:
+                count.add()
+            yield place, found
+        return
+    order = sorted(range(len(tasks)), key=lambda place: -tasks[place].size)
+    # A forked child would have the locks of the parent's threads, which a progress bar has.
+    context, count_of = get_context("spawn"), min(jobs, len(tasks))
+    with ProcessPoolExecutor(count_of, mp_context=context, initializer=_end_when_interrupted) as pool:
+        futures = {pool.submit(tasks[place].run): place for place in order}
+        try:
+            for future in as_completed(futures):
+                found = future.result()
+                count.add(len(found))
+                yield futures[future], found
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _end_when_interrupted() -> None:
+    """A process that is interrupted ends without a word: the one that a person started says what there is to say."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
