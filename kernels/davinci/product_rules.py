@@ -116,7 +116,7 @@ def base_tile(target: Target, rate: str) -> tuple[int, int]:
 
 
 def is_950(target: Target) -> bool:
-    """Whether a target has the products of Ascend 950: L0C has ways to UB and to main memory, and holds 256 x 256 sums."""
+    """Whether products are those of Ascend 950: L0C has ways to UB and main memory, and holds 256 x 256 sums."""
     ways = "l0c->ub" in target.path and f"l0c->{target.main_memory}" in target.path
     return ways and target.memory["l0c"].size_bytes >= BASE_N * BASE_N * SUM_BYTES
 
@@ -124,8 +124,8 @@ def is_950(target: Target) -> bool:
 def _base(p: Matrices) -> Fields:
     """What the rule says.
 
-    True fp32 takes a single fractal of K a step (and n of 256 where M is small) but on 950, as profiles of A2 show. Where
-    the tiles are fewer than half of the cores, N (or M, if it is longer) is divided evenly among all.
+    True fp32 takes a single fractal of K a step (and n of 256 where M is small), as profiles of A2 show, but on 950.
+    Where the tiles are fewer than half of the cores, N (or M, if it is longer) is divided evenly among all.
     """
     latest = is_950(p.target)
     fractal_steps = p.rate == "fp32" and not latest

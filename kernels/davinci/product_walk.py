@@ -135,7 +135,7 @@ def _part_of(tile: Tile, division: Division, part: int) -> list[Tile]:
 
 
 def division_of(left: int, cores: int, m_bytes: int | None, n_bytes: int | None) -> Division:
-    """How the `left` tiles of a last round are divided among all cores: rows and columns in turn, as long as cores last.
+    """How `left` tiles of a last round are divided among all cores: rows and columns in turn, while cores last.
 
     `m_bytes` and `n_bytes` are the bytes of a tile's side where main memory is contiguous along it, else None.
     """
