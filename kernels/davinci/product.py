@@ -27,11 +27,12 @@ from simulator.tiles import Loop, Step, walk
 
 @dataclass(frozen=True, slots=True)
 class ProductTensors:
-    """In main memory: a [M, K] or [K, M], b [K, N] or [N, K], and what the sums go to [M, N]."""
+    """In main memory: a [M, K] or [K, M], b [K, N] or [N, K], and what the sums go to, or are added to, [M, N]."""
 
     a: Buffer
     b: Buffer
     c: Buffer
+    adds: bool = False
 
 
 class Product:
@@ -195,7 +196,7 @@ class _Program:
         place = self.kernel.tensors.c.box((tile.row, tile.column), (tile.rows, tile.columns))
         out = Out((tile.rows, tile.columns), (slice(None),), (0, 1), "nd")
         sums, coords = self._sums(tile, step.ordinal), self._coords(tile, -1)
-        atomic = self.kernel.tiling.split_k > 1
+        atomic = self.kernel.tensors.adds or self.kernel.tiling.split_k > 1
         yield from store(self.core, self.kernel.rings, place, sums, out, coords, atomic=atomic)
 
 
