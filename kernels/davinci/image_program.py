@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernels.davinci.added_bias import AddedBias
 from kernels.davinci.grid import Task
 from kernels.davinci.moving import StepMove, StraightLoad, image_out, store
 from kernels.davinci.sides import FRACTAL
@@ -39,6 +40,9 @@ class ImageProgram:
         self.grid = kernel.grid
         self.tasks = kernel.tasks(core.rank, core.count)
         self.weights = kernel.grid.tiling.weights
+        given = kernel.tensors.bias
+        chip = kernel.rings.target
+        self.bias = None if given is None else AddedBias(core, kernel.grid, given, self.tasks, chip)
 
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
@@ -46,12 +50,20 @@ class ImageProgram:
         ahead = (min(t.l1_a, t.l1_b) if self.weights == "chunk" else t.l1_a) - 1
         by_step = self._load_step_weights if self.weights == "step" else nothing
         loops = (
-            Loop(lambda _: self.tasks, store=self._store, ahead=0),
+            self._tile_loop(),
             Loop(self._chunks, load=self._load_chunk, ahead=ahead, fence=not ahead),
             Loop(self._steps, load=by_step, ahead=t.l1_b - 1, fence=t.l1_b == 1),
             Loop(lambda up: (up.tile,) if up else (), load=self._load_step, ahead=1),
         )
         yield from walk(loops, self._multiply)
+
+    def _tile_loop(self) -> Loop:
+        """Tiles, each with its bias where there is one."""
+        if self.bias is None:
+            return Loop(lambda _: self.tasks, store=self._store, ahead=0)
+        return Loop(
+            lambda _: self.tasks, load=self.bias.load, enter=self.bias.enter, store=self._store, ahead=1
+        )
 
     # -- tiles -------------------------------------------------------------------------------------------------
 
@@ -195,6 +207,7 @@ class ImageProgram:
         """One step of K."""
         task, chunk, (first, steps) = _inside(step)
         begins = first == 0 and chunk == self.grid.work(task)[0]
+        bias = self.bias.begin(_outermost(step)) if begins and self.bias and self.bias.table else None
         yield Multiply(
             self._sums(task, _outermost(step).ordinal),
             self._columns(step, task, steps),
@@ -204,6 +217,7 @@ class ImageProgram:
             accumulate=not begins,
             coords=self._coords(task, chunk),
             absent=self.kernel.absent,
+            bias=bias,
         )
 
     def _terms(self, task: Task, chunk: Chunk, first: int, steps: int) -> tuple[Mask, Mask]:
@@ -229,7 +243,8 @@ class ImageProgram:
         place = target.box(start, size, frame=(n, d, blocks, h * w, c0))
         sums, coords = self._sums(task, step.ordinal), self._coords(task)
         out = image_out(task.tile, task.blocks, grid.channels(task.blocks), c0)
-        yield from store(self.core, self.kernel.rings, place, sums, out, coords)
+        added = None if self.bias is None else self.bias.added(step)
+        yield from store(self.core, self.kernel.rings, place, sums, out, coords, added=added)
 
 
 def within_blocks(part: Part, taps: int) -> list[tuple[int, int, int]]:

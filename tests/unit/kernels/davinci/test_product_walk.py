@@ -22,9 +22,13 @@ def _kernel(
     m, n, k = sizes
     p = Matrices(m, n, k, False, False, dtype(kind), kind, chip, cores)
     machine = Machine(chip, tuple(range(cores)), numerics=False)
-    shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
-    tensors = ProductTensors(*(machine.tensor(name, shape, dtype(kind)) for name, shape in shapes.items()))
-    return Product(p, plan_product(p, given), tensors)
+    return Product(p, plan_product(p, given), _tensors(machine, p))
+
+
+def _tensors(machine: Machine, p: Matrices) -> ProductTensors:
+    a = machine.tensor("a", (p.m, p.k), p.operand)
+    b = machine.tensor("b", (p.k, p.n), p.operand)
+    return ProductTensors(a, b, machine.tensor("c", (p.m, p.n), p.operand))
 
 
 @pytest.mark.parametrize("walk", ["run", "block", "window"])
@@ -88,14 +92,7 @@ def test_a_block_is_kept_in_l1() -> None:
     assert sum(map(bool, blocks)) == 22
     chip = load_target("ascend910b2")
     machine = Machine(chip, tuple(range(24)), numerics=False)
-    p = kernel.matrices
-    tensors = ProductTensors(
-        *(
-            machine.tensor(name, shape, p.operand)
-            for name, shape in (("a", (4096, 32)), ("b", (32, 4096)), ("c", (4096, 4096)))
-        )
-    )
-    machine.launch(Product(p, kernel.tiling, tensors))
+    machine.launch(Product(kernel.matrices, kernel.tiling, _tensors(machine, kernel.matrices)))
     names = machine.trace().to_pandas()["name"]
     rows = sum(len({tile.row for tile in tiles}) for tiles in blocks)
     columns = sum(len({tile.column for tile in tiles}) for tiles in blocks)
