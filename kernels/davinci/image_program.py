@@ -14,9 +14,9 @@ from kernels.davinci.grid import Task
 from kernels.davinci.moving import StepMove, StraightLoad, image_out, store
 from kernels.davinci.sides import FRACTAL
 from kernels.davinci.terms import Mask, Multiply, same_slot
-from kernels.davinci.tiles import Box, Chunk, box_of, pieces
+from kernels.davinci.tiles import Box, Chunk, Positions, box_of, pieces
 from kernels.davinci.window import instructions_of, window_of
-from simulator.cube import Load2d, Load3d, Move
+from simulator.cube import Load2d, Load3d, Move, Window
 from simulator.cube.window import places
 from simulator.instructions import Instruction
 from simulator.kernel import Core
@@ -40,6 +40,7 @@ class ImageProgram:
         self.grid = kernel.grid
         self.tasks = kernel.tasks(core.rank, core.count)
         self.weights = kernel.grid.tiling.weights
+        self._read: dict[tuple[Positions, Chunk, Part], tuple[Box, Window, int]] = {}
         given = kernel.tensors.bias
         chip = kernel.rings.target
         self.bias = None if given is None else AddedBias(core, kernel.grid, given, self.tasks, chip)
@@ -140,11 +141,10 @@ class ImageProgram:
     def _load_step(self, step: Step) -> Iterator[Instruction]:
         """im2col of the step to L0A, its weights to L0B."""
         task, chunk, part = _inside(step)
-        box, (first, steps) = self._box(task, chunk), part
+        steps = part[1]
+        box, window, count = self._reads(task, chunk, part)
         size = (chunk.blocks, box.rows, box.columns, self.grid.sides.c0)
         image = self._ring("image", step).dense((chunk.blocks, 1, 1, size[-1]) if box.empty else size)
-        window = window_of(self.grid.axes, task.tile, box, chunk.tap, chunk.taps, first)
-        count = instructions_of(self.grid.axes, task.tile, chunk, steps)
         coords = self._coords(task, chunk)
         yield Load3d(self._columns(step, task, steps), image, window, count=count, coords=coords)
         if self.weights == "l0b":
@@ -153,6 +153,16 @@ class ImageProgram:
             yield self._weights(step, task, part)
         else:
             yield from self._turned_weights(step, task, chunk, part)
+
+    def _reads(self, task: Task, chunk: Chunk, part: Part) -> tuple[Box, Window, int]:
+        """What a K step reads of its chunk, and the instructions that it takes: the same in every image."""
+        key = (task.tile, chunk, part)
+        found = self._read.get(key)
+        if found is None:
+            axes, box = self.grid.axes, self._box(task, chunk)
+            window = window_of(axes, task.tile, box, chunk.tap, chunk.taps, part[0])
+            found = self._read[key] = box, window, instructions_of(axes, task.tile, chunk, part[1])
+        return found
 
     def _ring(self, name: str, step: Step) -> Buffer:
         """The buffer in L1 that a K step reads: that of its chunk, or its own."""
