@@ -111,14 +111,13 @@ def forward_of(
     Raises:
         TilingError: a field is not usable, or nothing fits with it.
         CapacityError: main memory is too small.
-        OperandError: the family has no layouts to convert between, or adds no bias.
+        OperandError: the family has no layouts to convert between, or there is nothing that a bias could be added to.
     """
     operand = stored_in(computed)
     if machine.target.family == "davinci":
-        if bias:
-            what = "this family of targets computes the convolution only"
-            raise OperandError(what, argument="bias", where=machine.target.name, remedy="add it to y")
-        return DavinciForward.of(shape, operand, machine, given, rate=computed, include_layout=include_layout)
+        return DavinciForward.of(
+            shape, operand, machine, given, rate=computed, include_layout=include_layout, bias=bias
+        )
     if include_layout:
         what = "this family of targets takes tensors as they are: there is no layout to convert"
         raise OperandError(what, argument="include_layout", where=machine.target.name)

@@ -160,7 +160,9 @@ def longest_chain(run: Run) -> int:
     if run.target.family == "davinci":
         depth, length = int(str(run.shape["k"])), int(str(run.tiling["k"]))
         chunks = -(-depth // int(str(run.tiling["chunk"]))) + int(str(run.tiling["split_k"]))
-        return min(length, depth) + -(-depth // length) + chunks + run.cores
+        return (
+            bool(run.shape.get("accumulate")) + min(length, depth) + -(-depth // length) + chunks + run.cores
+        )
     k, panel, step = (int(str(value)) for value in (run.shape["k"], run.tiling["K_G"], run.tiling["K_A"]))
     if _unit(run) > UNIT_ROUNDOFF["fp32"]:
         return k + run.cores  # an accumulator of the operands' type rounds at every step of k
@@ -273,20 +275,14 @@ def _on_cubes(
     given: Mapping[str, object] | None,
     adds: bool,
 ) -> Run:
-    """The product on the Da Vinci family.
-
-    Raises:
-        OperandError: it is to be added to c, which these cubes do not do.
-    """
-    if adds:
-        what = "this family of targets computes c = a x b only"
-        raise OperandError(what, argument="accumulate", where=matrices.target.name, got=True, limit=False)
-    made = DavinciGemm.of(matrices, machine, given or {})
+    """The product on the Da Vinci family."""
+    made = DavinciGemm.of(matrices, machine, given or {}, adds=adds)
     if machine.numerics:
         require_host_memory(made.host_bytes)
         made.put(arrays)
     made.run()
     p = matrices
+    asked: dict[str, object] = {"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b}
     return Run(
         operator="gemm",
         target=p.target,
@@ -300,7 +296,7 @@ def _on_cubes(
         macs=machine.macs,
         useful_macs=p.m * p.n * p.k,
         peak_flops_per_cycle=made.flops_per_cycle * p.cores,
-        shape={"m": p.m, "n": p.n, "k": p.k, "trans_a": p.trans_a, "trans_b": p.trans_b},
+        shape={**asked, "accumulate": True} if adds else asked,
         numerics=machine.numerics,
     )
 

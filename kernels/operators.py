@@ -65,7 +65,7 @@ OPERATORS = {
         " that padding is never multiplied. 1 to 3 spatial axes, groups, dilation, stride, pads of each side, fp16 and"
         " fp32. Tiling fields are split, weights, gsm_holds, images, rows, cols, groups, channels, block_channels,"
         " block_taps, k, positions, y_buffers, x_buffers, ahead and fp16_accumulate. A transposed one is the dx of its"
-        " adjoint, with the fields of that. On cubes load3d makes the columns, there is no bias, and"
+        " adjoint, with the fields of that. On cubes load3d makes the columns, sums begin at the bias, and"
         " fields are walk, m, n, k, channels, taps, split, weights, l1_a, l1_b and l0c.",
     ),
     "deform_conv_backward": Operator(

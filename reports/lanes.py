@@ -92,7 +92,7 @@ def _only(part: _Part, codes: Container[int], names: Sequence[str]) -> _Part:
 
 def _detailed(saved: SavedRun, cores: int) -> tuple[list[_Part], float]:
     """A part for each engine that has rows on any core, and the gap between cores."""
-    codes = [int(code) for code in np.unique(saved.trace["engine"])] or [0]
+    codes = [int(code) for code in np.unique(saved.shown["engine"])] or [0]
     height, gap = {1: (34, 0), 2: (26, 12)}.get(cores, (19, 10))
     return [_Part((code,), saved.trace.engines[code], height) for code in codes], gap
 

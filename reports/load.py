@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from simulator.results.critical.advice import advice
 from simulator.results.files import RunFileError
+from simulator.results.issue import with_issue
 from simulator.results.metrics import Metrics, measure
 from simulator.results.run import FORMAT, FORMAT_VERSION, RUN_FILE, LaunchRecord
 from simulator.results.summary import Summary
@@ -52,6 +53,11 @@ class SavedRun:
     def cycles(self) -> int:
         """Length of the run."""
         return int(self.record["cycles"])
+
+    @cached_property
+    def shown(self) -> Trace:
+        """The trace with the scalar unit's time, as lanes show it."""
+        return with_issue(self.trace)
 
     @cached_property
     def metrics(self) -> Metrics:

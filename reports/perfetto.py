@@ -93,7 +93,7 @@ def nanoseconds(target: Target, cycles: Ints) -> Ints:
 
 def _write(saved: SavedRun, window: tuple[int, int], path: Path) -> None:
     whole = window == (0, saved.cycles)
-    trace = saved.trace if whole else clip(saved.trace, *window)
+    trace = saved.shown if whole else clip(saved.shown, *window)
     lanes = lanes_of(trace)
     with path.open("wb") as file:
         writer = PacketWriter(file)

@@ -58,15 +58,16 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
     """
     first, last = saved.window(start, end)
     lanes = layout(saved, _BELOW)
-    colours = instruction_colours(saved.trace)
+    trace = saved.shown if lanes.detailed else saved.trace  # a stripe of many cores is of what computes
+    colours = instruction_colours(trace)
     figure = new_figure(max(round(lanes.height), legend_height(len(_legend(colours)))))
     axes = add_axes(figure, 0, lanes.height)
     axes.set_ylim(lanes.height, 0)
-    rows = _shown(saved.trace, lanes, first, last)
-    _draw_rows(axes, rows, lanes, _name_colours(saved.trace, colours), (first, last))
+    rows = _shown(trace, lanes, first, last)
+    _draw_rows(axes, rows, lanes, _name_colours(trace, colours), (first, last))
     if lanes.detailed and len(rows.lane) <= _SHARP:
-        inks = [ink_on(colours.get(name, OTHER)) for name in saved.trace.names]
-        _write_names(axes, rows, lanes, saved.trace.names, inks, (first, last))
+        inks = [ink_on(colours.get(name, OTHER)) for name in trace.names]
+        _write_names(axes, rows, lanes, trace.names, inks, (first, last))
     _draw_launches(axes, saved, first, last)
     _label_lanes(axes, lanes, saved)
     cycles_axis(axes, first, last)

@@ -57,7 +57,7 @@ def usage(saved: SavedRun, start: int | None = None, end: int | None = None) -> 
     """
     first, last = saved.window(start, end)
     whole = (first, last) == (0, saved.cycles)
-    trace = saved.trace if whole else clip(saved.trace, first, last)
+    trace = saved.shown if whole else clip(saved.shown, first, last)
     cores, lanes = asked_cores(saved.trace, saved.target, saved.cores), saved.target.lanes()
     units = [saved.target.unit(core) for core in cores]
     own = {

@@ -9,9 +9,10 @@ from kernels.davinci.conversions import Conversions
 from kernels.davinci.grid import Grid
 from kernels.davinci.image import ConvImage, ImageTensors
 from kernels.davinci.image_rules import Setting, plan_image
-from kernels.davinci.operands import Operands
+from kernels.davinci.operands import Operands, sums
 from kernels.davinci.tiling import ImageTiling
 from kernels.davinci.vectors import MemSet
+from kernels.errors import OperandError
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.values.numerics import Array, DType
@@ -38,20 +39,27 @@ class Forward:
         *,
         rate: str | None = None,
         include_layout: bool = False,
+        bias: bool = False,
     ) -> Forward:
         """Choose a tiling and addresses.
 
         Raises:
             TilingError: a field is not usable, or nothing fits with it.
             CapacityError: main memory is too small.
+            OperandError: there is a bias, and nothing that it could be added to.
         """
         operands = Operands(shape, operand, machine)
-        setting = Setting(operands.sides, machine.target, operand, shape.ndim, len(machine.cores))
+        if bias and operands.sides.empty and 0 not in shape.dy_shape:
+            what = "a bias where no channels are summed"
+            raise OperandError(what, argument="bias", got=f"{shape.cin} input channels", remedy="add it to y")
+        setting = Setting(operands.sides, machine.target, operand, shape.ndim, len(machine.cores), bias)
         way = "scatter" if shape.transposed else "gather"
         tiling: ImageTiling = plan_image(setting, way, given)  # type: ignore[arg-type]  # one of two words
         for name in ("x", "y"):
             operands.image(name)
         operands.weights("w")
+        if bias:
+            operands.bias("bias", sums())
         grid = Grid(operands.sides, way, tiling)  # type: ignore[arg-type]  # one of two words
         converts = include_layout and setting.converts
         conversions = Conversions(operands, ("x", "w", "y")) if converts else None
@@ -74,6 +82,8 @@ class Forward:
 
     def put(self, arrays: Mapping[str, Array]) -> None:
         """Place the channel-first operands."""
+        if "bias" in self.operands.held:
+            self.operands.put_bias("bias", arrays["bias"])
         if self.conversions is not None:
             for name in ("x", "w"):
                 self.conversions.put(name, arrays[name])
@@ -84,12 +94,15 @@ class Forward:
     def run(self) -> None:
         """Launch it, between the conversions of the layouts where they are asked for."""
         held, target = self.operands.held, self.machine.target
+        bias = held.get("bias")
+        if bias is not None:
+            bias.constant = True
         for name in ("x", "w"):
             if self.conversions is not None:
                 self.conversions.bring(name)
             held[name].constant = True
         if not self.operands.sides.empty:
-            tensors = ImageTensors(held["x"], held["w"], held["y"])
+            tensors = ImageTensors(held["x"], held["w"], held["y"], bias)
             kernel = ConvImage("conv_forward", self.grid, tensors, self.operands.operand, self.rate, target)
             self.machine.launch(kernel)
         elif held["y"].size:

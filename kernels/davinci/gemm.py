@@ -16,16 +16,27 @@ from simulator.values.numerics import Array, dtype
 
 @dataclass(frozen=True)
 class DavinciGemm:
-    """One product, before a number is made."""
+    """One product, before a number is made.
+
+    Attributes:
+        matrices, tiling, machine: what is multiplied, how and where.
+        tensors: operands, and what the sums go to: c, or fp32 where several parts are added to 16-bit results.
+        c: the result.
+        adds: the product is added to c. The write-out adds in the memory, in fp32: to c itself, or to a copy in fp32,
+            so that c is rounded once.
+    """
 
     matrices: Matrices
     tiling: ProductTiling
     machine: Machine
     tensors: ProductTensors
     c: Buffer
+    adds: bool = False
 
     @classmethod
-    def of(cls, matrices: Matrices, machine: Machine, given: Mapping[str, object]) -> DavinciGemm:
+    def of(
+        cls, matrices: Matrices, machine: Machine, given: Mapping[str, object], *, adds: bool = False
+    ) -> DavinciGemm:
         """Choose a tiling and addresses.
 
         Raises:
@@ -36,9 +47,9 @@ class DavinciGemm:
         a = machine.tensor("a", (p.k, p.m) if p.trans_a else (p.m, p.k), p.operand)
         b = machine.tensor("b", (p.n, p.k) if p.trans_b else (p.k, p.n), p.operand)
         c = machine.tensor("c", (p.m, p.n), p.operand)
-        partial = tiling.split_k > 1 and p.operand is not dtype("fp32")
+        partial = (tiling.split_k > 1 or adds) and p.operand is not dtype("fp32")
         sums = machine.tensor("c_sums", (p.m, p.n), dtype("fp32")) if partial else c
-        return cls(matrices, tiling, machine, ProductTensors(a, b, sums), c)
+        return cls(matrices, tiling, machine, ProductTensors(a, b, sums, adds), c, adds)
 
     @property
     def host_bytes(self) -> int:
@@ -54,14 +65,18 @@ class DavinciGemm:
         """Place the operands."""
         fill_from(self.tensors.a, arrays["a"])
         fill_from(self.tensors.b, arrays["b"])
+        if self.adds:
+            fill_from(self.c, arrays["c"].copy())
 
     def run(self) -> None:
-        """Launch it: zeros first where cores add, and a cast after where they added in fp32."""
+        """Launch it: zeros, or c in fp32, first where cores add, and a cast after where they added in fp32."""
         p, tensors, target = self.matrices, self.tensors, self.machine.target
         tensors.a.constant = tensors.b.constant = True
-        if not self.c.size:
+        if not self.c.size or (self.adds and not p.k):
             return
-        if self.tiling.split_k > 1 or not p.k:
+        if self.adds and tensors.c is not self.c:
+            self.machine.launch(CastAll(target, tensors.c, self.c))
+        elif not self.adds and (self.tiling.split_k > 1 or not p.k):
             self.machine.launch(MemSet(target, tensors.c))
         if p.k:
             self.machine.launch(Product(p, self.tiling, tensors))

@@ -43,12 +43,12 @@ class Grid:
         """The reach of D, H, W."""
         return self.sides.reach(self.way)
 
-    @property
+    @cached_property
     def target(self) -> Side:
         """The side that is computed."""
         return self.sides.small if self.way == "gather" else self.sides.large
 
-    @property
+    @cached_property
     def source(self) -> Side:
         """The side that is read."""
         return self.sides.large if self.way == "gather" else self.sides.small

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from kernels.davinci.added_bias import set_up_bias
 from kernels.davinci.grid import Grid, Task
 from kernels.davinci.image_program import ImageProgram
 from kernels.davinci.sides import FRACTAL
@@ -29,11 +30,12 @@ from targets.schema import Target
 
 @dataclass(frozen=True, slots=True)
 class ImageTensors:
-    """In main memory: source and target NDC1HWC0, weights FRACTAL_Z."""
+    """In main memory: source and target NDC1HWC0, weights FRACTAL_Z, a bias of the target in fp32 if there is one."""
 
     source: Buffer
     weights: Buffer
     target: Buffer
+    bias: Buffer | None = None
 
 
 class ConvImage:
@@ -80,6 +82,8 @@ class ConvImage:
         if t.weights != "l0b":
             space.ring("weights", "l1", sizes["weights"], self.operand, depth=t.l1_b, remedy=less)
         self.rings.set_up(space, sizes, t.l0c, self.tensors.target.dtype)
+        if self.tensors.bias is not None:
+            set_up_bias(space, self.rings.target, widest(self.grid), sizes["sums"])
 
     def program(self, core: Core) -> Iterator[Instruction]:
         """Tiles, chunks, steps."""
@@ -88,6 +92,11 @@ class ConvImage:
     def values(self, core: Core) -> Iterator[Instruction]:
         """The same: numbers are made by the instructions that are timed."""
         return self.program(core)
+
+
+def widest(grid: Grid) -> int:
+    """Channels of the widest tile, in whole blocks."""
+    return max((count for _, count in grid.columns), default=1) * grid.sides.c0
 
 
 def ring_sizes(grid: Grid) -> dict[str, int]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernels.davinci.added_bias import AddedBias
 from kernels.davinci.grid import Task
 from kernels.davinci.moving import StepMove, StraightLoad, image_out, store
 from kernels.davinci.sides import FRACTAL
 from kernels.davinci.terms import Mask, Multiply, same_slot
-from kernels.davinci.tiles import Box, Chunk, box_of, pieces
+from kernels.davinci.tiles import Box, Chunk, Positions, box_of, pieces
 from kernels.davinci.window import instructions_of, window_of
-from simulator.cube import Load2d, Load3d, Move
+from simulator.cube import Load2d, Load3d, Move, Window
 from simulator.cube.window import places
 from simulator.instructions import Instruction
 from simulator.kernel import Core
@@ -39,6 +40,10 @@ class ImageProgram:
         self.grid = kernel.grid
         self.tasks = kernel.tasks(core.rank, core.count)
         self.weights = kernel.grid.tiling.weights
+        self._read: dict[tuple[Positions, Chunk, Part], tuple[Box, Window, int]] = {}
+        given = kernel.tensors.bias
+        chip = kernel.rings.target
+        self.bias = None if given is None else AddedBias(core, kernel.grid, given, self.tasks, chip)
 
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
@@ -46,12 +51,20 @@ class ImageProgram:
         ahead = (min(t.l1_a, t.l1_b) if self.weights == "chunk" else t.l1_a) - 1
         by_step = self._load_step_weights if self.weights == "step" else nothing
         loops = (
-            Loop(lambda _: self.tasks, store=self._store, ahead=0),
+            self._tile_loop(),
             Loop(self._chunks, load=self._load_chunk, ahead=ahead, fence=not ahead),
             Loop(self._steps, load=by_step, ahead=t.l1_b - 1, fence=t.l1_b == 1),
             Loop(lambda up: (up.tile,) if up else (), load=self._load_step, ahead=1),
         )
         yield from walk(loops, self._multiply)
+
+    def _tile_loop(self) -> Loop:
+        """Tiles, each with its bias where there is one."""
+        if self.bias is None:
+            return Loop(lambda _: self.tasks, store=self._store, ahead=0)
+        return Loop(
+            lambda _: self.tasks, load=self.bias.load, enter=self.bias.enter, store=self._store, ahead=1
+        )
 
     # -- tiles -------------------------------------------------------------------------------------------------
 
@@ -128,11 +141,10 @@ class ImageProgram:
     def _load_step(self, step: Step) -> Iterator[Instruction]:
         """im2col of the step to L0A, its weights to L0B."""
         task, chunk, part = _inside(step)
-        box, (first, steps) = self._box(task, chunk), part
+        steps = part[1]
+        box, window, count = self._reads(task, chunk, part)
         size = (chunk.blocks, box.rows, box.columns, self.grid.sides.c0)
         image = self._ring("image", step).dense((chunk.blocks, 1, 1, size[-1]) if box.empty else size)
-        window = window_of(self.grid.axes, task.tile, box, chunk.tap, chunk.taps, first)
-        count = instructions_of(self.grid.axes, task.tile, chunk, steps)
         coords = self._coords(task, chunk)
         yield Load3d(self._columns(step, task, steps), image, window, count=count, coords=coords)
         if self.weights == "l0b":
@@ -141,6 +153,16 @@ class ImageProgram:
             yield self._weights(step, task, part)
         else:
             yield from self._turned_weights(step, task, chunk, part)
+
+    def _reads(self, task: Task, chunk: Chunk, part: Part) -> tuple[Box, Window, int]:
+        """What a K step reads of its chunk, and the instructions that it takes: the same in every image."""
+        key = (task.tile, chunk, part)
+        found = self._read.get(key)
+        if found is None:
+            axes, box = self.grid.axes, self._box(task, chunk)
+            window = window_of(axes, task.tile, box, chunk.tap, chunk.taps, part[0])
+            found = self._read[key] = box, window, instructions_of(axes, task.tile, chunk, part[1])
+        return found
 
     def _ring(self, name: str, step: Step) -> Buffer:
         """The buffer in L1 that a K step reads: that of its chunk, or its own."""
@@ -195,6 +217,7 @@ class ImageProgram:
         """One step of K."""
         task, chunk, (first, steps) = _inside(step)
         begins = first == 0 and chunk == self.grid.work(task)[0]
+        bias = self.bias.begin(_outermost(step)) if begins and self.bias and self.bias.table else None
         yield Multiply(
             self._sums(task, _outermost(step).ordinal),
             self._columns(step, task, steps),
@@ -204,6 +227,7 @@ class ImageProgram:
             accumulate=not begins,
             coords=self._coords(task, chunk),
             absent=self.kernel.absent,
+            bias=bias,
         )
 
     def _terms(self, task: Task, chunk: Chunk, first: int, steps: int) -> tuple[Mask, Mask]:
@@ -229,7 +253,8 @@ class ImageProgram:
         place = target.box(start, size, frame=(n, d, blocks, h * w, c0))
         sums, coords = self._sums(task, step.ordinal), self._coords(task)
         out = image_out(task.tile, task.blocks, grid.channels(task.blocks), c0)
-        yield from store(self.core, self.kernel.rings, place, sums, out, coords)
+        added = None if self.bias is None else self.bias.added(step)
+        yield from store(self.core, self.kernel.rings, place, sums, out, coords, added=added)
 
 
 def within_blocks(part: Part, taps: int) -> list[tuple[int, int, int]]:

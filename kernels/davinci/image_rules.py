@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from kernels.davinci.fit import Fields, first_that_fits, fits_l0, fits_l1, halves
+from kernels.davinci.added_bias import BUFFERS, bias_fits, has_table
+from kernels.davinci.fit import SUM_BYTES, Fields, first_that_fits, fits_l0, fits_l1, halves
 from kernels.davinci.grid import Grid
-from kernels.davinci.image import ring_sizes
+from kernels.davinci.image import ring_sizes, widest
 from kernels.davinci.sides import FRACTAL, Sides
 from kernels.davinci.split import largest_divisor, power_of_two_divisor
 from kernels.davinci.tiles import ceil_to
@@ -52,6 +53,7 @@ class Setting:
     operand: DType
     ndim: int
     cores: int
+    bias: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -184,6 +186,11 @@ def _fits(setting: Setting, grid: Grid) -> bool:
     buffers = [(sizes["image"] * item, t.l1_a)]
     if t.weights != "l0b":
         buffers.append((sizes["weights"] * item, t.l1_b))
+    if setting.bias:
+        if has_table(setting.target):
+            buffers.append((widest(grid) * SUM_BYTES, BUFFERS))
+        if not bias_fits(setting.target, widest(grid), sizes["sums"], item):
+            return False
     return fits_l0(setting.target, sizes, item, t.l0c) and fits_l1(setting.target, buffers)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.davinci.space import Rings
 from kernels.davinci.tiles import Positions
-from simulator.cube import Fixpipe, Move
+from simulator.cube import Fixpipe, Move, Vector
 from simulator.instructions import Coords, Cost, Instruction
 from simulator.kernel import Core
 from simulator.memory.memories import View
@@ -71,9 +71,20 @@ class Out(NamedTuple):
 
 
 def store(
-    core: Core, rings: Rings, place: View, sums: View, out: Out, coords: Coords, *, atomic: bool = False
+    core: Core,
+    rings: Rings,
+    place: View,
+    sums: View,
+    out: Out,
+    coords: Coords,
+    *,
+    atomic: bool = False,
+    added: View | None = None,
 ) -> Iterator[Instruction]:
-    """Sums to their place in main memory: by the write-out unit, or by way of UB where the chip has no other."""
+    """Sums to their place in main memory: by the write-out unit, or by way of UB where the chip has no other.
+
+    `added` is in UB, in fp32, and spreads over the sums in place's shape: they are rounded after it.
+    """
     if not rings.through_ub:
         yield Fixpipe(
             place, sums, layout=out.layout, atomic=atomic, count=out.instructions,
@@ -81,10 +92,14 @@ def store(
         )  # fmt: skip
         return
     local = core.rings["out"][0].dense(place.shape)
+    summed = local if added is None else core.rings["summed"][0].dense(place.shape)
     yield Fixpipe(
-        local, sums, layout=out.layout, count=out.instructions,
+        summed, sums, layout=out.layout, count=out.instructions,
         form=out.form, part=out.part, axes=out.axes, coords=coords,
     )  # fmt: skip
+    if added is not None:
+        yield Vector("add", summed, summed, added, coords=coords)
+        yield Vector("cast", local, summed, coords=coords)
     if atomic:
         yield AddingMove(place, local, coords=coords, name="store_add")
     else:

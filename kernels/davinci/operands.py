@@ -60,7 +60,7 @@ class Operands:
         return self._tensor(name, self.sides.weight_shape, kind or self.operand)
 
     def bias(self, name: str, kind: DType | None = None) -> Buffer:
-        """The gradient of the bias, [groups x blocks x C0].
+        """A bias or its gradient, [groups x blocks x C0].
 
         Raises:
             CapacityError: main memory is too small.
@@ -82,6 +82,13 @@ class Operands:
         """Place weights, [strided side's channels, other channels of a group, *kernel]."""
         values = np.asarray(array).astype(self.operand.storage, copy=False)
         fill_from(self.held[name], to_fractals(self.sides, values))
+
+    def put_bias(self, name: str, array: Array) -> None:
+        """Place a bias, [Cout], as its channels lie in an image."""
+        side, one = replace(self.side("dy"), size=(1, 1, 1)), replace(self.sides, n=1)
+        held = self.held[name]
+        values = np.asarray(array).astype(held.dtype.storage).reshape(1, -1, 1, 1, 1)
+        fill_from(held, to_blocks(one, side, values).reshape(held.shape))
 
     def take_image(self, name: str) -> Array:
         """An image, channel first."""

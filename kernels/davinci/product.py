@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kernels.davinci.moving import Out, store
-from kernels.davinci.product_rules import Matrices, product_ring_sizes
+from kernels.davinci.product_rules import Matrices, block_parts, product_l1_depths, product_ring_sizes
+from kernels.davinci.product_walk import Tile, division_of, in_run, in_windows, of_block, of_rounds, of_run
 from kernels.davinci.space import Rings
-from kernels.davinci.split import share, used
 from kernels.davinci.tiles import ceil_to, pieces
 from kernels.davinci.tiling import ProductTiling
 from simulator.cube import Load2d, Mmad, Move
@@ -26,24 +25,14 @@ from simulator.memory.memories import Buffer, View
 from simulator.tiles import Loop, Step, walk
 
 
-class Tile(NamedTuple):
-    """Rows [row, row + rows) and columns [column, column + columns) of c, summed over [k, k + depth)."""
-
-    row: int
-    rows: int
-    column: int
-    columns: int
-    k: int
-    depth: int
-
-
 @dataclass(frozen=True, slots=True)
 class ProductTensors:
-    """In main memory: a [M, K] or [K, M], b [K, N] or [N, K], and what the sums go to [M, N]."""
+    """In main memory: a [M, K] or [K, M], b [K, N] or [N, K], and what the sums go to, or are added to, [M, N]."""
 
     a: Buffer
     b: Buffer
     c: Buffer
+    adds: bool = False
 
 
 class Product:
@@ -62,16 +51,19 @@ class Product:
         self.core_kinds = (self.rings.cube,)
 
     def tiles(self, rank: int, count: int) -> list[Tile]:
-        """What a core does: a run of all tiles, columns inside."""
+        """What a core does, in order."""
         p, t = self.matrices, self.tiling
         part = ceil_to(max(1, -(-p.k // t.split_k)), t.k)
-        every = [
-            Tile(row, rows, column, columns, k, depth)
-            for k, depth in pieces(p.k, part)
-            for row, rows in pieces(p.m, t.m)
-            for column, columns in pieces(p.n, t.n)
-        ]
-        return [every[i] for i in share(len(every), used(len(every), count), rank)]
+        axes = pieces(p.m, t.m), pieces(p.n, t.n), pieces(p.k, part)
+        if t.walk == "run":
+            return of_run(in_run(*axes), count, rank)
+        if t.walk == "block":
+            return of_block(axes[0], axes[1], (0, p.k), block_parts(p, t), rank)
+        every = in_windows(*axes)
+        left = len(every) % count if len(every) > count else 0
+        item = p.operand.size_bytes
+        sides = t.m * item if p.trans_a else None, None if p.trans_b else t.n * item
+        return of_rounds(every, count, rank, division_of(left, count, *sides))
 
     def core_class(self, rank: int, count: int) -> Hashable | None:
         """Tiles of equal sizes."""
@@ -84,10 +76,9 @@ class Product:
     def setup(self, space: Space) -> None:
         """Rings in L1, L0 and on the way out."""
         sizes, t, operand = product_ring_sizes(self.matrices, self.tiling), self.tiling, self.matrices.operand
-        for name in ("left", "right"):
-            space.ring(
-                name, "l1", sizes[name], operand, depth=t.l1, remedy="lower chunk, m or n of the tiling"
-            )
+        less = "lower chunk, m or n of the tiling"
+        for name, depth in product_l1_depths(self.matrices, t).items():
+            space.ring(name, "l1", sizes[name], operand, depth=depth, remedy=less)
         self.rings.set_up(space, sizes, t.l0c, self.tensors.c.dtype)
 
     def program(self, core: Core) -> Iterator[Instruction]:
@@ -107,6 +98,15 @@ class _Program:
         self.core = core
         self.matrices = kernel.matrices
         self.mine = kernel.tiles(core.rank, core.count)
+        self.stays = kernel.tiling.walk == "block"
+        chunks = -(-self.matrices.k // kernel.tiling.chunk)
+        self.slots = {
+            name: {first: i * chunks for i, first in enumerate(dict.fromkeys(firsts))}
+            for name, firsts in (
+                ("left", [tile.row for tile in self.mine]),
+                ("right", [tile.column for tile in self.mine]),
+            )
+        }
 
     def instructions(self) -> Iterator[Instruction]:
         """All of it."""
@@ -130,15 +130,18 @@ class _Program:
         return tile.row, tile.column, tile.k, k
 
     def _load_chunk(self, step: Step) -> Iterator[Instruction]:
-        """Rows of a, then of b."""
+        """Rows of a, then of b; of a block's operands, what no tile before had."""
         tile, (k, size), p = _tile(step.up), step.tile, self.matrices
         boxes = (
             ("left", self.kernel.tensors.a, (tile.row, tile.rows), p.trans_a),
             ("right", self.kernel.tensors.b, (tile.column, tile.columns), not p.trans_b),
         )
+        other = {"left": self.slots["right"].get(tile.column), "right": self.slots["left"].get(tile.row)}
         for name, tensor, (first, count), k_first in boxes:
+            if self.stays and other[name]:
+                continue  # the first tile along the other side loads it
             start, extent = ((k, first), (size, count)) if k_first else ((first, k), (count, size))
-            local = self.core.rings[name][step.ordinal].dense(extent)
+            local = self._in_l1(name, step).dense(extent)
             coords = self._coords(tile, k)
             yield Move(local, tensor.box(start, extent), nd2nz=True, coords=coords, name=f"load_{name}")
 
@@ -147,7 +150,7 @@ class _Program:
         up, p = step.up, self.matrices
         assert up is not None  # noqa: S101  # the loops lie in each other
         tile, (_, chunk), (first, size) = _tile(up.up), up.tile, step.tile
-        left, right = self.core.rings["left"][up.ordinal], self.core.rings["right"][up.ordinal]
+        left, right = self._in_l1("left", up), self._in_l1("right", up)
         coords = self._coords(tile, up.tile[0])
         source = _part(left, tile.rows, chunk, first, size, k_first=p.trans_a)
         axes = (1, 0) if p.trans_a else None
@@ -155,6 +158,14 @@ class _Program:
         source = _part(right, tile.columns, chunk, first, size, k_first=not p.trans_b)
         axes = (1, 0) if p.trans_b else (0, 1)
         yield Load2d(self._b(step, tile, size), source, transpose=not p.trans_b, axes=axes, coords=coords)
+
+    def _in_l1(self, name: str, step: Step) -> Buffer:
+        """Where a chunk of an operand lies: in a ring, or in its place among all of a block."""
+        if not self.stays:
+            return self.core.rings[name][step.ordinal]
+        tile = _tile(step.up)
+        first = tile.row if name == "left" else tile.column
+        return self.core.rings[name][self.slots[name][first] + step.tile[0] // self.kernel.tiling.chunk]
 
     def _a(self, step: Step, tile: Tile, size: int) -> View:
         return self.core.rings["a"][step.ordinal].dense((tile.rows, size))
@@ -185,7 +196,7 @@ class _Program:
         place = self.kernel.tensors.c.box((tile.row, tile.column), (tile.rows, tile.columns))
         out = Out((tile.rows, tile.columns), (slice(None),), (0, 1), "nd")
         sums, coords = self._sums(tile, step.ordinal), self._coords(tile, -1)
-        atomic = self.kernel.tiling.split_k > 1
+        atomic = self.kernel.tensors.adds or self.kernel.tiling.split_k > 1
         yield from store(self.core, self.kernel.rings, place, sums, out, coords, atomic=atomic)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from kernels.davinci.fit import SUM_BYTES, Fields, first_that_fits, fits_l0, fits_l1, halves
+from kernels.davinci.product_walk import Parts, divisions
 from kernels.davinci.sides import FRACTAL
 from kernels.davinci.tiles import ceil_to
 from kernels.davinci.tiling import ProductTiling, checked, require_multiple
@@ -54,31 +55,102 @@ def plan_product(p: Matrices, given: Mapping[str, object]) -> ProductTiling:
     def fits(fields: Fields) -> bool:
         tiling = checked(ProductTiling, fields)
         sizes, item = product_ring_sizes(p, tiling), p.operand.size_bytes
-        buffers = [(sizes[name] * item, tiling.l1) for name in ("left", "right")]
+        buffers = [(sizes[name] * item, depth) for name, depth in product_l1_depths(p, tiling).items()]
         return fits_l0(p.target, sizes, item, tiling.l0c) and fits_l1(p.target, buffers)
 
     fields = first_that_fits(_lowered(p, base, given), fits, "tiling")
+    blocks: Fields = {**fields, "walk": "block"}
+    if (
+        fields["walk"] == "run"
+        and "walk" not in given
+        and _reuses(p, checked(ProductTiling, fields))
+        and fits(blocks)
+    ):
+        fields = blocks
     return checked(ProductTiling, fields)
+
+
+def block_parts(p: Matrices, t: ProductTiling) -> Parts:
+    """How cores divide the tiles where operands stay in L1: as few parts of columns as L1 asks for."""
+    options = divisions(ceil(p.m / t.m), ceil(p.n / t.n), p.cores) or [Parts(1, 1)]
+    sizes, item = product_ring_sizes(p, t), p.operand.size_bytes
+
+    def fits(parts: Parts) -> bool:
+        depths = _block_depths(p, t, parts)
+        return fits_l1(p.target, [(sizes[name] * item, depth) for name, depth in depths.items()])
+
+    return next((parts for parts in options if fits(parts)), options[-1])
+
+
+def _block_depths(p: Matrices, t: ProductTiling, parts: Parts) -> dict[str, int]:
+    """Chunks of the largest core's block."""
+    chunks = ceil(p.k / t.chunk)
+    rows, columns = ceil(ceil(p.m / t.m) / parts.rows), ceil(ceil(p.n / t.n) / parts.columns)
+    return {"left": max(1, rows * chunks), "right": max(1, columns * chunks)}
+
+
+def product_l1_depths(p: Matrices, t: ProductTiling) -> dict[str, int]:
+    """Buffers of each operand in L1: a ring, or all of a core's block."""
+    if t.walk == "block":
+        return _block_depths(p, t, block_parts(p, t))
+    return {"left": t.l1, "right": t.l1}
+
+
+def _reuses(p: Matrices, t: ProductTiling) -> bool:
+    """Whether a core has several tiles, all of K each, so that operands in L1 would serve more than one."""
+    several = ceil(p.m / t.m) * ceil(p.n / t.n) > p.cores
+    return (
+        t.split_k == 1 and p.k > 0 and several and bool(divisions(ceil(p.m / t.m), ceil(p.n / t.n), p.cores))
+    )
+
+
+def base_tile(target: Target, rate: str) -> tuple[int, int]:
+    """Rows and columns of the vendor's base tile.
+
+    128 x 256, and 256 x 256 on Ascend 950, whose L0C holds twice as much (hicann/ops-nn, mat_mul_v3, op_tiling/arch35/
+    matmul_v3_tiling_helper.cpp: ResetBase). True fp32 has 128 x 128 on the others, as profiles of A2 show.
+    """
+    if is_950(target):
+        return BASE_N, BASE_N
+    return (BASE_M, BASE_M) if rate == "fp32" else (BASE_M, BASE_N)
+
+
+def is_950(target: Target) -> bool:
+    """Whether products are those of Ascend 950: L0C has ways to UB and main memory, and holds 256 x 256 sums."""
+    ways = "l0c->ub" in target.path and f"l0c->{target.main_memory}" in target.path
+    return ways and target.memory["l0c"].size_bytes >= BASE_N * BASE_N * SUM_BYTES
 
 
 def _base(p: Matrices) -> Fields:
     """What the rule says.
 
-    True fp32 takes 128 x 128 (256 where M is small) and a single fractal of K a step, as its profiles show. Where the
-    tiles are fewer than half of the cores, N (or M, if it is longer) is divided evenly among all.
+    True fp32 takes a single fractal of K a step (and n of 256 where M is small), as profiles of A2 show, but on 950.
+    Where the tiles are fewer than half of the cores, N (or M, if it is longer) is divided evenly among all.
     """
-    true_fp32 = p.rate == "fp32"
-    m = min(BASE_M, ceil_to(max(1, p.m), FRACTAL))
-    n = min(BASE_N if not true_fp32 or m < BASE_M else BASE_M, ceil_to(max(1, p.n), FRACTAL))
+    latest = is_950(p.target)
+    fractal_steps = p.rate == "fp32" and not latest
+    high, wide = base_tile(p.target, p.rate)
+    m = min(high, ceil_to(max(1, p.m), FRACTAL))
+    n = min(BASE_N if m < high else wide, ceil_to(max(1, p.n), FRACTAL))
     if 2 * ceil(p.m / m) * ceil(p.n / n) < p.cores:
         if p.n >= p.m:
             n = min(n, FRACTAL * max(1, ceil(ceil(p.n / FRACTAL) / max(1, p.cores // max(1, ceil(p.m / m))))))
         else:
             m = min(m, FRACTAL * max(1, ceil(ceil(p.m / FRACTAL) / max(1, p.cores // max(1, ceil(p.n / n))))))
     item = p.operand.size_bytes
-    k = 32 // item if true_fp32 else STEP_BYTES // item
+    k = 32 // item if fractal_steps else STEP_BYTES // item
     l0c = 2 if 2 * m * n * SUM_BYTES <= p.target.memory["l0c"].size_bytes else 1
-    return {"m": m, "n": n, "k": k, "chunk": CHUNK_BYTES // item, "split_k": 1, "l1": 2, "l0c": l0c}
+    walk = "window" if latest else "run"
+    return {
+        "m": m,
+        "n": n,
+        "k": k,
+        "chunk": CHUNK_BYTES // item,
+        "split_k": 1,
+        "walk": walk,
+        "l1": 2,
+        "l0c": l0c,
+    }
 
 
 def _lowered(p: Matrices, base: Fields, given: Mapping[str, object]) -> Iterator[Fields]:

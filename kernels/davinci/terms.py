@@ -28,9 +28,9 @@ Terms = Callable[[], tuple[Mask, Mask]]
 
 
 class Multiply(Mmad):
-    """A product whose absent terms never make a NaN."""
+    """A product whose absent terms never make a NaN, and that may begin at a bias."""
 
-    __slots__ = ("terms",)
+    __slots__ = ("bias", "terms")
 
     def __init__(
         self,
@@ -43,12 +43,29 @@ class Multiply(Mmad):
         accumulate: bool,
         coords: Coords,
         absent: Absent = "skipped",
+        bias: View | None = None,
     ) -> None:
-        """Multiply on the cube table `rate`, summed over the terms that both operands have, or over all."""
+        """Multiply on the cube table `rate`, summed over the terms that both operands have, or over all.
+
+        `bias`, for the first columns at most all, is what the sums begin at.
+        """
         super().__init__(out, a, b, rate=rate, accumulate=accumulate, coords=coords)
         self.terms = terms if absent == "skipped" else None
+        self.bias = bias
+        if bias is not None:
+            self.reads = (*self.reads, bias)
 
     def execute(self) -> None:
+        """The product, then the bias that it begins at: one addition more, in either order."""
+        self._multiply()
+        if self.bias is not None:
+            out, begin = self.writes[0], self.bias.array()
+            total = out.array().copy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                total[:, : len(begin)] = np.add(total[:, : len(begin)], begin)
+            out.put(total)
+
+    def _multiply(self) -> None:
         """The plain product where all is finite, or zeros are terms too."""
         if self.terms is None or all(bool(np.isfinite(view.array()).all()) for view in self.reads[:2]):
             super().execute()

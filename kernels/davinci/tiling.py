@@ -96,6 +96,9 @@ class ProductTiling(Tiling):
         m, n, k: an L0 tile.
         chunk: length of K in an L1 chunk, a multiple of k.
         split_k: cores along K, whose sums are added in main memory.
+        walk: a core has a run of tiles, row of tiles by row (run); or a block, whose operands stay in L1 (block);
+            or each round covers a window of the product, and the tiles of a last round that has fewer than cores are
+            divided among all (window).
         l1: buffers of each operand in L1.
         l0c: buffers of sums.
     """
@@ -105,6 +108,7 @@ class ProductTiling(Tiling):
     k: int = Field(ge=1)
     chunk: int = Field(ge=1)
     split_k: int = Field(ge=1)
+    walk: Literal["run", "block", "window"]
     l1: int = Field(ge=1, le=2)
     l0c: int = Field(ge=1, le=2)
 

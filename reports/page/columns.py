@@ -52,7 +52,7 @@ def path_of(saved: SavedRun) -> CriticalPath | None:
 
 def columns(saved: SavedRun, path: CriticalPath | None) -> Columns:
     """The trace of a run for its page, its rows ordered by core, engine and start."""
-    trace = saved.trace
+    trace = saved.shown
     lane = trace["core"].astype(np.int64) * len(trace.engines) + trace["engine"]
     order = np.lexsort((trace["end"], trace["start"], lane))
     arrays = _arrays(saved, order, path)
@@ -64,14 +64,16 @@ def columns(saved: SavedRun, path: CriticalPath | None) -> Columns:
 
 def _arrays(saved: SavedRun, order: NDArray[Any], path: CriticalPath | None) -> dict[str, NDArray[Any]]:
     """Every array of the page, in the page's order of rows."""
-    trace = saved.trace
+    trace = saved.shown
     place = np.empty(len(order) + 1, np.int64)
     place[order], place[-1] = np.arange(len(order)), -1  # the last entry serves -1, no row
     found = {name: trace[name][order] for name in ("start", "end", "issued", "flow", "bytes")}
     codes = {"name": "name", "reason": "waited_reason", "source": "source", "destination": "destination"}
     found.update({to: trace[name][order].astype(np.int16) for to, name in codes.items()})
     found.update({f"axis{i}": trace[axis][order] for i, axis in enumerate(trace.axes)})
-    found["cause"] = place[_causes(saved)[order]]
+    causes = np.full(len(order), -1, np.int64)  # the scalar unit's own time waits for nothing
+    causes[: len(saved.trace)] = _causes(saved)
+    found["cause"] = place[causes[order]]
     on_path = np.zeros(len(order), np.uint8)
     segments = () if path is None else path.segments
     on_path[[segment.row for segment in segments if segment.row >= 0]] = 1
@@ -108,7 +110,7 @@ def _lanes(trace: Trace, lane: NDArray[np.int64]) -> tuple[list[dict[str, object
 
 def _lists(saved: SavedRun) -> dict[str, Any]:
     """What the codes of the arrays mean, and how things are coloured."""
-    trace, colours = saved.trace, instruction_colours(saved.trace)
+    trace, colours = saved.shown, instruction_colours(saved.shown)
     own = [colours.get(name, OTHER) for name in trace.names]
     launches = [{"name": each.name, "start": each.start, "end": each.end} for each in saved.launches]
     return {

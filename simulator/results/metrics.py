@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.results.intervals import busy_cycles
+from simulator.results.issue import with_issue
 from simulator.results.stalls import LAUNCH, NO_WORK, Span, StallTable, stall_table
 from simulator.results.trace import Trace
 from targets.schema import EngineSpec, Target
@@ -101,9 +102,12 @@ def utilisation(trace: Trace, target: Target, cores: int, cycles: int) -> dict[s
 
 
 def kind_cycles(trace: Trace, target: Target) -> dict[str, int]:
-    """Busy cycles of all lanes of each kind of engine of the target, summed over the cores."""
+    """Busy cycles of all lanes of each kind of engine of the target, summed over the cores.
+
+    The scalar unit is busy while it issues, and at barriers.
+    """
     total = dict.fromkeys(engine_kinds(target), 0)
-    for lane, cycles in zip(trace.engines, busy_cycles(trace).sum(axis=0).tolist(), strict=True):
+    for lane, cycles in zip(trace.engines, busy_cycles(with_issue(trace)).sum(axis=0).tolist(), strict=True):
         total[target.kind_of(lane)] += cycles
     return total
 

@@ -46,11 +46,45 @@ def test_transposed_operands(trans_a: bool, trans_b: bool, split_k: int) -> None
     np.testing.assert_array_equal(run.outputs["c"], (a.astype(np.float64) @ b).astype(np.float16))
 
 
+@pytest.mark.parametrize("split_k", [1, 2])
+@pytest.mark.parametrize("size", [(40, 90, 300), (300, 17, 530), (3, 5, 0)], ids=str)
+@pytest.mark.parametrize("chip", CHIPS, ids="-".join)
+def test_products_that_are_added(chip: tuple[str, str], size: tuple[int, int, int], split_k: int) -> None:
+    """To a given c: integers are exact, random data within the bound, and the array that was given stays."""
+    target, dtype = chip
+    storage = stored_in(dtype).storage
+    c = np.random.default_rng(4).integers(-9, 10, size[:2]).astype(storage)
+    a, b = _matrices(*size, dtype, integers=True)
+    given = c.copy()
+    run = gemm(a, b, c=given, target=target, dtype=dtype, cores=3, tiling={"split_k": split_k})
+    wanted = (a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)).astype(storage)
+    np.testing.assert_array_equal(run.outputs["c"], wanted)
+    np.testing.assert_array_equal(given, c)
+    a, b = _matrices(*size, dtype, integers=False)
+    assert check_gemm(gemm(a, b, c=c, target=target, dtype=dtype), a, b, c)["c"].ok
+
+
+def test_what_adding_costs() -> None:
+    """In fp32 the write-out adds, in one launch; of 16 bits c is brought to fp32 before and rounded after."""
+    shape = (512, 512, 256)
+    plain, added = (
+        gemm(shape=shape, dtype="fp32", accumulate=adds, target="ascend910b1", numerics=False)
+        for adds in (False, True)
+    )
+    assert (
+        [launch.name for launch in added.launches] == [launch.name for launch in plain.launches] == ["gemm"]
+    )
+    assert set(added.trace.to_pandas()["name"]) > {"fixpipe_add"}
+    half = gemm(shape=shape, dtype="fp16", accumulate=True, target="ascend910b1", numerics=False)
+    assert [launch.name for launch in half.launches] == ["cast", "gemm", "cast"]
+    assert half.shape["accumulate"]
+
+
 def test_what_is_refused() -> None:
-    """A sum that starts from c, a type that the chip lacks, and tiles that no fractal divides."""
+    """A c that is not given, a type that the chip lacks, and tiles that no fractal divides."""
     a, b = _matrices(16, 16, 16, "fp16", integers=True)
-    with pytest.raises(OperandError, match="a x b only"):
-        gemm(a, b, c=a, target="ascend910b1")
+    with pytest.raises(OperandError, match="missing"):
+        gemm(a, b, accumulate=True, target="ascend910b1")
     with pytest.raises(OperandError, match="does not compute"):
         gemm(a, b, target="ascend910a", dtype="bf16")
     with pytest.raises(TilingError, match="multiple of 16"):

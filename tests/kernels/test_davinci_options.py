@@ -87,10 +87,59 @@ def test_forward_on_every_chip(chip: tuple[str, str], shape: ConvShape) -> None:
         assert check_conv_forward(run, shape, made["x"], made["w"])["y"].ok
 
 
-def test_no_bias_on_cubes() -> None:
-    """A bias is refused, with what to do instead."""
-    with pytest.raises(OperandError, match="add it to y"):
-        conv_forward(shape=PLAIN, with_bias=True, target="ascend910b1", dtype="fp16", numerics=False)
+@pytest.mark.parametrize("shape", SHAPES, ids=["plain", "groups", "transposed"])
+@pytest.mark.parametrize("chip", CHIPS, ids="-".join)
+def test_forward_with_a_bias(chip: tuple[str, str], shape: ConvShape) -> None:
+    """It is added before the only rounding: integers are exact, random data within the bound."""
+    target, computed = chip
+    rng = np.random.default_rng(5)
+    for integers in (True, False):
+        made = operands(shape, computed, integers)
+        drawn = rng.integers(-9, 10, shape.cout) if integers else 100 * rng.standard_normal(shape.cout)
+        bias = drawn.astype(made["x"].dtype)
+        given = (made["x"], made["w"], bias)
+        run = conv_forward(*given, shape=shape, target=target, dtype=computed, cores=3)
+        if integers:
+            wanted = conv_forward_reference(shape, *given).astype(made["x"].dtype)
+            np.testing.assert_array_equal(run.outputs["y"], wanted)
+        assert check_conv_forward(run, shape, *given)["y"].ok
+
+
+def test_how_a_bias_arrives() -> None:
+    """By the table of the cube, once for tiles of the same channels; by the vector unit where there is no table."""
+    calls = {
+        target: conv_forward(
+            shape=PLAIN, with_bias=True, target=target, dtype="fp16", numerics=False, cores=1
+        ).trace.to_pandas()["name"]
+        for target in ("ascend910b1", "ascend910a")
+    }
+    table, vector = calls["ascend910b1"], calls["ascend910a"]
+    assert (table == "bias_table").sum() == (table == "load_bias").sum() < (table == "fixpipe").sum()
+    assert not (table == "add").any()
+    assert (vector == "add").sum() == (vector == "cast").sum() == (vector == "fixpipe").sum()
+
+
+def test_a_bias_makes_no_launch_and_little_time() -> None:
+    """The cube adds it on the way: what it costs is the issue of its load, and a wait for it before the first tile."""
+    shape = ConvShape(n=2, cin=64, size=(56, 56), cout=64, kernel=(3, 3), padding=1)
+    plain, biased = (
+        conv_forward(shape=shape, with_bias=given, target="ascend910b1", dtype="fp16", numerics=False)
+        for given in (False, True)
+    )
+    assert [launch.name for launch in plain.launches] == [launch.name for launch in biased.launches]
+    assert plain.cycles <= biased.cycles < plain.cycles + 1000
+
+
+def test_a_bias_without_channels_is_refused() -> None:
+    """Where no channels are summed there is no tile that could begin at it."""
+    with pytest.raises(OperandError, match="no channels are summed"):
+        conv_forward(
+            shape=ConvShape(n=1, cin=0, size=(4, 4), cout=8, kernel=(1, 1)),
+            with_bias=True,
+            target="ascend910b1",
+            dtype="fp16",
+            numerics=False,
+        )
 
 
 @pytest.mark.parametrize(("cores", "count"), [(1, 1), (7, 7), ([3, 5], 2)])

@@ -11,7 +11,7 @@ import numpy as np
 from kernels.davinci.backward import Backward
 from kernels.davinci.forward import Forward
 from kernels.davinci.gemm import DavinciGemm
-from kernels.davinci.product_rules import BASE_M, BASE_N, Matrices
+from kernels.davinci.product_rules import Matrices, base_tile
 from kernels.families import stored_in
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
@@ -42,7 +42,7 @@ def predicted(row: AscendRow) -> dict[str, float]:
         return _figures(row)
     if not _fits_cache(row, problem):
         row = replace(row, l2="cold")
-    depth = _depth(problem)
+    depth = _depth(problem, base_tile(load_target(row.target, row.overrides), row.dtype))
     if depth == problem.k:
         return _figures(row)
     whole, half = (_figures(replace(row, problem=replace(problem, k=k))) for k in (depth, depth // 2))
@@ -56,9 +56,9 @@ def _fits_cache(row: AscendRow, p: Product) -> bool:
     return all((p.m + p.n) * p.k * stored_in(row.dtype).size_bytes <= cache.size_bytes for cache in caches)
 
 
-def _depth(p: Product) -> int:
+def _depth(p: Product, base: tuple[int, int]) -> int:
     """The part of K that is run: all of it, or a multiple of two chunks."""
-    tiles = ceil(p.m / BASE_M) * ceil(p.n / BASE_N)
+    tiles = ceil(p.m / base[0]) * ceil(p.n / base[1])
     if tiles * ceil(p.k / 64) <= MOST_PRODUCTS:
         return p.k
     return max(1, MOST_PRODUCTS * 64 // tiles // 512) * 512

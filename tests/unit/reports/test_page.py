@@ -67,9 +67,9 @@ def test_links_of_the_contents_lead_somewhere(page: str) -> None:
 
 
 def test_the_arrays_are_the_trace(saved: SavedRun, page: str) -> None:
-    """Every row once, by lane and start, with its times, bytes, coordinates and what it waited for."""
+    """Every row once, the scalar unit's too, by lane and start: times, bytes, coordinates, what it waited for."""
     meta = json.loads(element(page, "meta"))
-    arrays, trace = unpacked(meta, element(page, "columns").strip()), saved.trace
+    arrays, trace = unpacked(meta, element(page, "columns").strip()), saved.shown
     order = np.lexsort((trace["end"], trace["start"], trace["engine"], trace["core"]))
     for name in ("start", "end", "issued", "flow", "bytes"):
         np.testing.assert_array_equal(arrays[name], trace[name][order])
@@ -119,7 +119,7 @@ def test_large_cycles_are_kept(saved: SavedRun) -> None:
     found = columns(later, None)
     arrays = unpacked(found.meta, found.packed)
     assert arrays["start"].dtype == np.float64
-    assert arrays["start"].min() == int(saved.trace["start"].min()) + late
+    assert arrays["start"].min() == int(saved.shown["start"].min()) + late
 
 
 def test_text_of_a_run_cannot_end_an_element(saved: SavedRun) -> None:
