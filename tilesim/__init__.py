@@ -20,6 +20,7 @@ from kernels.gemm import gemm
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from reports.comparison import Comparison, compare
+from reports.sweeps.table import SweepTable
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device
 from simulator.errors import (
@@ -35,6 +36,7 @@ from simulator.results.trace import Trace
 from targets.errors import TargetError, TilesimError
 from targets.loader import available_targets, load_target
 from tilesim.reporting import report
+from tilesim.sweeps.api import sweep
 
 __all__ = [
     "BoundsError",
@@ -51,6 +53,7 @@ __all__ = [
     "RaceError",
     "Run",
     "ShapeError",
+    "SweepTable",
     "TargetError",
     "TilesimError",
     "TilingError",
@@ -63,6 +66,7 @@ __all__ = [
     "gemm",
     "load_target",
     "report",
+    "sweep",
 ]
 
 __version__ = _version("tilesim")

@@ -1,0 +1,25 @@
+"""A worker: reads tasks as lines of JSON on stdin, and writes an outcome a line on stdout, until stdin ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+from tilesim.sweeps.work import outcome
+
+
+def main() -> None:
+    """Serve until the sweep that started this process closes the pipe, or is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to handle
+    # Answers go to a stream of their own: what anybody prints must not be taken for one.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)
+        for line in sys.stdin:
+            answers.write(json.dumps(outcome(json.loads(line)), allow_nan=False) + "\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()
