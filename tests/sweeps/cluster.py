@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from distributed import Client
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -36,7 +38,7 @@ def _start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[byte
 
 @contextlib.contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
-    """A scheduler with so many workers of one thread each, whose files lie in a folder."""
+    """A scheduler with so many workers of one thread each, all of them there; their files lie in a folder."""
     file = folder / "scheduler.json"
     started = [
         _start(folder, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
@@ -46,6 +48,8 @@ def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
         started += [
             _start(folder, "worker", address, "--no-nanny", "--nthreads", "1") for _ in range(workers)
         ]
+        with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(workers, timeout=60)
         yield Cluster(address, started[1:])
     finally:
         for process in started:

@@ -41,8 +41,8 @@ REASONS = 5
 Vary = Annotated[
     list[str] | None,
     typer.Option(
-        help="FIELD=VALUES; repeatable, all combinations are run. FIELD: cores, dtype, shape.KEY, tile.KEY or a field of"
-        " the target. VALUES: 1,2,4 or 12.8:102.4:8 (8 values) or 1:1024:*2 (by the factor 2)."
+        help="FIELD=VALUES; repeatable, all combinations are run. FIELD: cores, dtype, shape.KEY, tile.KEY or a field"
+        " of the target. VALUES: 1,2,4 or 12.8:102.4:8 (8 values) or 1:1024:*2 (by the factor 2)."
     ),
 ]
 Points = Annotated[Path | None, typer.Option(help="A CSV file: a line of fields, then a line a point.")]

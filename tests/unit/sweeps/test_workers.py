@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def test_a_worker_that_is_killed_loses_no_point() -> None:
 
 def test_a_point_that_kills_its_workers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """After two of them it is given up; the sweep ends."""
-    monkeypatch.setattr(local.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     told: list[str] = []
     table = ts.sweep("gemm", **GEMM, vary={"cores": [1, 2]}, workers=2, on_notice=told.append)
     assert [row["status"] for row in table.rows] == ["lost", "lost"]
