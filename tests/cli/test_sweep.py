@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import subprocess
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
 from reports.sweeps.table import SweepTable
+from tilesim.cli.sweep import _shown
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -225,3 +229,14 @@ def test_a_picture_of_what_is_not_there_is_refused(
     assert match in cli.refuse("sweep-report", path, "--out", str(tmp_path / "p"), *arguments)
     assert "there is no saved sweep" in cli.refuse("sweep-report", f"{path}x", "--out", str(tmp_path / "p"))
     assert not (tmp_path / "p").exists()
+
+
+def test_the_bar_counts_stored_points_but_not_their_time() -> None:
+    """The time left is that of the points of now: of 4 with 2 stored, one done in a moment leaves one."""
+    bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
+    told = _shown(bar)
+    told(3, 4, {})
+    task = bar.tasks[0]
+    assert (task.completed, task.total) == (3, 4)
+    told(4, 4, {})
+    assert task.finished

@@ -151,7 +151,10 @@ class Store:
                 got=f"{len(strange)} of {len(rows)}",
                 remedy="give another file, or all the values that it was made with",
             )
-        self.rows = {row["key"]: dict(row) for row in rows if row["status"] != LOST}
+        # Values are the points' own: in the file, whole numbers beside broken ones have become broken ones.
+        kept = {row["key"]: row for row in rows if row["status"] != LOST}
+        values = {point.key: dict(point.values) for point in self.points}
+        self.rows = {key: {**row, **values[key]} for key, row in kept.items()}
 
 
 def other_sweep(path: Path) -> SweepError:
@@ -202,7 +205,13 @@ class Journal:
     def lines(self) -> Iterator[Row]:
         """The rows in it; a last line that was cut short is dropped."""
         for line in self._content().split(b"\n")[1:-1]:
-            yield json.loads(line)
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                remedy = f"remove {self.path}: its points are run again"
+                raise RunFileError(
+                    "a damaged journal", where=str(self.path), got=error, remedy=remedy
+                ) from error
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one row.

@@ -85,6 +85,28 @@ def test_rows_in_both_files_are_one(tmp_path: Path) -> None:
     assert len(SweepTable.read(path)) == 6
 
 
+def test_the_file_is_brought_up_to_date_while_the_sweep_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the journal has its head only, and a kill loses nothing."""
+    monkeypatch.setattr("tilesim.sweeps.store.FOLD_SECONDS", -1)
+    path = tmp_path / "a.parquet"
+    killed_after(2, path)
+    assert SweepTable.read(path).column("point") == [0, 1]
+    assert len((tmp_path / "a.parquet.journal").read_text(encoding="utf-8").splitlines()) == 1
+    assert finished(path) == [2, 3, 4, 5]
+
+
+def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+    """A line that is not JSON in the middle of it is nobody's kill."""
+    path, journal = tmp_path / "a.parquet", tmp_path / "a.parquet.journal"
+    killed_after(2, path)
+    journal.write_text(journal.read_text(encoding="utf-8").replace('"point": 0', "point"), encoding="utf-8")
+    with pytest.raises(RunFileError, match="damaged journal"), Store(CALL, POINTS, path):
+        pass
+    assert list(tmp_path.iterdir()) == [journal]
+
+
 def test_an_error_leaves_what_is_done(tmp_path: Path) -> None:
     """Whatever ends the block, the Parquet file has the rows and the journal is gone."""
     path = tmp_path / "a.parquet"
@@ -120,6 +142,18 @@ def test_more_values_keep_what_is_stored(tmp_path: Path) -> None:
     more = points_of({"cores": (1, 2, 3, 4), "dtype": ("bf16", "fp16", "fp32")})
     assert finished(path, more) == [0, 3, 6, 9, 10, 11]
     assert SweepTable.read(path).column("point") == list(range(12))
+
+
+def test_a_value_keeps_its_type_through_the_file(tmp_path: Path) -> None:
+    """1 beside 2.5 is 1.0 in the file, but its row is still that of the point."""
+    path, points = tmp_path / "a.parquet", points_of({"cores": (1, 2.5, "x")})
+    with contextlib.suppress(KilledError), Store(CALL, points, path) as store:
+        for number in (0, 1):
+            store.add(number, row_of(number))
+        raise KilledError
+    assert SweepTable.read(path).column("cores") == [1.0, 2.5]
+    assert finished(path, points) == [2]
+    assert SweepTable.read(path).column("cores") == ["1", "2.5", "x"]
 
 
 def test_another_sweep_is_refused(tmp_path: Path) -> None:
