@@ -25,9 +25,9 @@ def draw_curves(rows: Sequence[Row], x: str, series: str, value: str, *, lines: 
         own = sorted(
             (row for row in rows if not series or row[series] == name), key=lambda row: float(row[x])
         )
-        style = "-" if lines else ""
+        style = "-" if lines else "none"
         axes.plot(
-            [row[x] for row in own], figures_of(own, value), style, color=colour, marker="o", ms=5, lw=1.8
+            [row[x] for row in own], figures_of(own, value), ls=style, color=colour, marker="o", ms=5, lw=1.8
         )
     if series:
         add_legend(figure, {text(series, name): colour for name, colour in colours.items()}, series)

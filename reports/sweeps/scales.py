@@ -48,6 +48,8 @@ def field_axis(axes: Axes, name: str, values: Sequence[float]) -> None:
         axes.set_xscale("log")
     if len(values) <= _MOST_TICKS:
         axes.xaxis.set_major_locator(FixedLocator(list(values)))
+    elif axes.get_xscale() == "log":
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=30))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(name, value)))
     axes.set_xlabel(title(name), fontsize=9, color=INK)

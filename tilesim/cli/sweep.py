@@ -121,7 +121,13 @@ def _progress(text: str) -> Iterator[Told | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+    columns = (
+        TextColumn(text),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("time left"),
+    )
     with Progress(
         *columns, TimeRemainingColumn(elapsed_when_finished=False), console=Console(stderr=True)
     ) as bar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from tilesim.sweeps import local
 from tilesim.sweeps.call import Call
 from tilesim.sweeps.events import Done, Job, Notice
 
+ROOT = Path(__file__).resolve().parents[3]
 GEMM: dict[str, Any] = {"target": "mt7004", "shape": "m=64,n=64,k=64"}
 DDR = "link.ddr.gigabytes_per_second"
 
@@ -90,3 +92,39 @@ def test_a_sweep_that_is_interrupted_ends_its_workers(tmp_path: Path) -> None:
     assert set(children()) == before
     assert len(SweepTable.read(path)) == 2
     assert list(tmp_path.iterdir()) == [path]
+
+
+LONG_POINT = """
+import sys, time
+from tilesim.sweeps import worker
+
+def outcome(task):
+    sys.stderr.write("at it\\n")
+    time.sleep(300)
+
+worker.outcome = outcome
+worker.main()
+"""
+
+SWEEP = """
+import subprocess, sys, time
+
+worker = subprocess.Popen([sys.executable, "worker.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+worker.stdin.write(b"{}\\n")
+worker.stdin.flush()
+time.sleep(300)
+"""
+
+
+def test_a_worker_does_not_outlive_a_sweep_that_is_killed(tmp_path: Path) -> None:
+    """It ends within seconds, in the middle of a point that takes minutes, and says nothing."""
+    (tmp_path / "worker.py").write_text(LONG_POINT, encoding="utf-8")
+    (tmp_path / "sweep.py").write_text(SWEEP, encoding="utf-8")
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "sweep.py"], cwd=tmp_path, env=paths, stderr=subprocess.PIPE, text=True
+    ) as sweep:
+        assert sweep.stderr is not None
+        assert sweep.stderr.readline() == "at it\n"
+        sweep.kill()
+        assert sweep.stderr.read() == ""  # the stream ends when the last process that has it does: the worker
