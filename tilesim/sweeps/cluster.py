@@ -78,7 +78,7 @@ def _connected(address: str) -> Iterator[Client]:
     try:
         from distributed import Client  # noqa: PLC0415 - an extra, and it takes a second to load
     except ImportError as error:
-        remedy = "install the extra: pip install 'tilesim[cluster]'"
+        remedy = "pip install 'tilesim[cluster]' (from a checkout: pip install -e '.[cluster]')"
         raise SweepError("distributed is missing", where="--scheduler", remedy=remedy) from error
     with _quiet():
         try:

@@ -117,9 +117,8 @@ def _scipy() -> ModuleType:
     try:
         from scipy.stats import qmc  # noqa: PLC0415 - an extra, and it takes a second to load
     except ImportError as error:
-        raise SweepError(
-            "SciPy is missing", where="--sample", remedy="install the extra: pip install 'tilesim[sweep]'"
-        ) from error
+        remedy = "pip install 'tilesim[sweep]' (from a checkout: pip install -e '.[sweep]')"
+        raise SweepError("SciPy is missing", where="--sample", remedy=remedy) from error
     return qmc  # type: ignore[no-any-return]  # SciPy publishes no types
 
 

@@ -1,14 +1,14 @@
 """Where the rows of a sweep are kept, so that a stopped one goes on without losing or repeating a point.
 
-A Parquet file cannot be appended to. So each finished point becomes a line of a journal beside it
-(`FILE.journal`: JSON, one write a line), and the Parquet file is written anew from all rows, aside and then
-moved, every `FOLD_SECONDS`, at the end, and when the sweep stops by itself; then the journal is emptied, and at
-the end removed. What is in the journal when the process
-is killed is read at the next start, so a finished point is never lost by a kill: at most the points that were
-being run are run again. (Lines are not flushed to the disk one by one: a loss of power can cost the last
-seconds.) A line cut short by a kill or a full disk is dropped. A kill between the move of the Parquet file and
-the emptying of the journal leaves rows twice; they are read once, by their keys. The journal is locked while a
-sweep uses it.
+A Parquet file cannot be appended to. So each finished point becomes a line of a journal beside it (`FILE.journal`:
+JSON, one write a line), and the Parquet file is written anew from all rows, aside and then moved, every
+`FOLD_SECONDS`, at the end, and when the sweep stops by itself; then the journal is emptied, and at the end removed.
+
+What is in the journal when the process is killed is read at the next start, so a finished point is never lost by a
+kill: at most the points that were being run are run again. (The Parquet file is flushed to the disk before the journal
+is emptied; lines are not, one by one: a loss of power can cost those of the last seconds.) A line cut short by a kill
+or a full disk is dropped. A kill between the move of the Parquet file and the emptying of the journal leaves rows
+twice; they are read once, by their keys. The journal is locked while a sweep uses it.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class Store:
             return
         if self._stale:
             self.table.write(self.path)
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
             self._stale = False
         self._folded = time.monotonic()
         if final:
