@@ -35,7 +35,7 @@ DTYPE = "fp16"
 GROUPS = (1, 2, 4, 8, 16)
 DDR = "link.ddr.gigabytes_per_second"
 RATES = (12.8, 25.6, 51.2, 102.4)
-WHY = tuple((groups, rate) for rate in (25.6, 102.4) for groups in (4, 8, 16))
+WHY: tuple[tuple[int, float], ...] = ((4, 12.8), (16, 12.8), (4, 102.4), (16, 102.4))
 """Points whose critical paths are told."""
 
 PAYS = 1.25
@@ -90,14 +90,14 @@ def swept(grad: str, out: Path, workers: int) -> ts.SweepTable:
     return table
 
 
-def network_ms(tables: Sequence[ts.SweepTable]) -> dict[Point, float]:
-    """Milliseconds of the network's backward convolutions at each point."""
+def network_total(tables: Sequence[ts.SweepTable], column: str = "time_ms") -> dict[Point, float]:
+    """A column of the network's backward convolutions at each point, by default milliseconds."""
     layers = [(set(row.items()), times) for row, times in layer_rows()]
     total: Counter[Point] = Counter()
     for table in tables:
         for row in table.rows:
             times = next(times for layer, times in layers if layer <= set(row.items()))
-            total[row["groups"], row[DDR]] += times * row["time_ms"]
+            total[row["groups"], row[DDR]] += times * row[column]
     return dict(total)
 
 
@@ -153,6 +153,18 @@ def time_table(ms: Mapping[Point, float]) -> list[str]:
     for rate in RATES:
         cells = [f"{ms[g, rate]:,.0f} ms ({ms[1, rate] / ms[g, rate]:.2f} x)" for g in GROUPS]
         lines.append(f"| {rate:g} GB/s | {' | '.join(cells)} | {last_that_pays(ms, rate)} |")
+    return lines
+
+
+def traffic_table(tables: Mapping[str, ts.SweepTable]) -> list[str]:
+    """A Markdown table: a line a gradient; gigabytes that copies moved over the link of the DDR."""
+    lines = [
+        "| GB over the DDR, at 25.6 GB/s | " + " | ".join(map(str, GROUPS)) + " |",
+        "|---|" + "---|" * len(GROUPS),
+    ]
+    for grad, table in tables.items():
+        moved = network_total([table], "bytes.ddr")
+        lines.append(f"| {grad} | " + " | ".join(f"{moved[g, 25.6] / 1e9:.2f}" for g in GROUPS) + " |")
     return lines
 
 
@@ -224,9 +236,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     given: Any = parser.parse_args()
     make_directory(given.out)
-    ms = network_ms([swept(grad, given.out, given.workers) for grad in GRADS])
+    tables = {grad: swept(grad, given.out, given.workers) for grad in GRADS}
+    ms = network_total(list(tables.values()))
     why = reasons(given.workers)
-    text = "\n".join([*time_table(ms), "", *reason_table(why)]) + "\n"
+    parts = [time_table(ms), *(time_table(network_total([table])) for table in tables.values())]
+    text = (
+        "\n\n".join("\n".join(lines) for lines in [*parts, traffic_table(tables), reason_table(why)]) + "\n"
+    )
     print(text, end="")
     picture, page = given.out / "cores-ddr.png", given.out / "cores-ddr.md"
     write_aside(
