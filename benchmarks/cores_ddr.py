@@ -220,9 +220,9 @@ def _draw_reasons(figure: Figure, why: Mapping[Point, Mapping[str, float]]) -> N
         for name, colour in REASONS.items():
             axes.bar(place, spent[name], 0.7, bottom=below, color=colour)
             below += spent[name]
-    labels = [f"{groups}\n{rate:g}" for groups, rate in why]
+    labels = [f"{groups} at {rate:g}" for groups, rate in why]
     axes.set_xticks(range(len(why)), labels)
-    axes.set_xlabel("cores, and GB/s of the DDR", fontsize=9, color=INK)
+    axes.set_xlabel("cores, at GB/s of the DDR", fontsize=9, color=INK)
     axes.set_ylabel("ms", fontsize=9, color=INK)
     axes.grid(axis="y", color=GRID, zorder=0)
     axes.set_axisbelow(True)
