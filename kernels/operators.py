@@ -191,14 +191,14 @@ def run_again(record: Mapping[str, Any], target: Target) -> Run:
             where="run.json",
             remedy="run it with `tilesim run ... --out DIR`",
         )
-    made = _saved_shape(shape)
+    made = shape_from(shape)
     name, grads, cores = record["operator"], call["grads"], tuple(call["cores"])
     tiling = None if "host" in OPERATORS[name].families else record["tiling"]  # a host's call has no tiling
     return _run(name, made, target, record["dtype"], grads, cores, tiling, False, 0, False, False)
 
 
-def _saved_shape(shape: Mapping[str, Any]) -> ConvShape | DeformShape | tuple[int, int, int]:
-    """The geometry of a record."""
+def shape_from(shape: Mapping[str, Any]) -> ConvShape | DeformShape | tuple[int, int, int]:
+    """The geometry of a record, as a run's `shape` has it."""
     if "m" in shape:
         return shape["m"], shape["n"], shape["k"]
     fields = {key: _frozen(value) for key, value in shape.items()}

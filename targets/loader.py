@@ -1,7 +1,7 @@
 """From a name or a file, with what it extends and what the user overrides, to a checked Target."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -31,11 +31,21 @@ def load_target(name_or_path: str | Path, overrides: Mapping[str, object] | None
     Raises:
         TargetError: there is no such target, a file is not right, or a key is unknown.
     """
+    return target_source(name_or_path)(overrides)
+
+
+def target_source(name_or_path: str | Path) -> Callable[[Mapping[str, object] | None], Target]:
+    """Read a target once, and return what makes it with one set of overrides after another, as `load_target` does.
+
+    Raises:
+        TargetError: there is no such target, or a file is not right; what is returned: a key is unknown, or a
+            value is not usable.
+    """
     if (name := str(name_or_path)) in _shipped_names():
-        return _with_overrides(_shipped(name), _shipped_leaves(name), f"{name}.toml", overrides)
+        return partial(_with_overrides, _shipped(name), _shipped_leaves(name), f"{name}.toml")
     path = _file_of(name_or_path)
     leaves = _chain(path, ())
-    return _with_overrides(_build(leaves, path.name), leaves, path.name, overrides)
+    return partial(_with_overrides, _build(leaves, path.name), leaves, path.name)
 
 
 # Loading a shipped target happens in every run, so its files are looked up, read and checked once.

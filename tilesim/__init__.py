@@ -21,6 +21,7 @@ from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from reports.comparison import Comparison, compare
 from reports.network import NetworkTimes
+from reports.sweeps.table import SweepTable
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device
 from simulator.errors import (
@@ -39,6 +40,7 @@ from tilesim.networks.layers import Network, NetworkError
 from tilesim.networks.reading import read_network
 from tilesim.networks.running import network
 from tilesim.reporting import report
+from tilesim.sweeps.api import sweep
 
 __all__ = [
     "BoundsError",
@@ -58,6 +60,7 @@ __all__ = [
     "RaceError",
     "Run",
     "ShapeError",
+    "SweepTable",
     "TargetError",
     "TilesimError",
     "TilingError",
@@ -72,6 +75,7 @@ __all__ = [
     "network",
     "read_network",
     "report",
+    "sweep",
 ]
 
 __version__ = _version("tilesim")

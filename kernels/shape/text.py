@@ -56,6 +56,20 @@ def parse_shape(text: str) -> ConvShape:
     )
 
 
+def parse_for(operator: str, text: str) -> ConvShape | DeformShape | tuple[int, int, int]:
+    """Return the geometry of an operator's shape text, (m, n, k) for gemm; or raise `ShapeError`."""
+    if operator == "deform_conv_backward":
+        return parse_deform(text)
+    return parse_gemm(text) if operator == "gemm" else parse_shape(text)
+
+
+def shape_keys(operator: str) -> tuple[str, ...]:
+    """Every key of an operator's shape text."""
+    if operator == "gemm":
+        return ("m", "n", "k")
+    return (*SHAPE_KEYS, *(DEFORM_KEYS if operator == "deform_conv_backward" else ()))
+
+
 DEFORM_KEYS = {"deform_groups": 1, "mask": 0}
 """Keys that only a deformable convolution has, and what they are where they are not given."""
 

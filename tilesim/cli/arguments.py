@@ -11,7 +11,7 @@ from pathlib import Path
 from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
-from kernels.shape.text import parse_deform, parse_gemm, parse_shape
+from kernels.shape.text import parse_for
 from simulator.results.run import FORMAT
 from tilesim.cli.errors import ArgumentError
 
@@ -52,9 +52,7 @@ def find_operator(name: str) -> Operator:
 
 def shape_of(operator: str, text: str) -> ConvShape | DeformShape | tuple[int, int, int]:
     """Return the shape that the text describes: (m, n, k) for gemm, else the geometry of a convolution."""
-    if operator == "deform_conv_backward":
-        return parse_deform(text)
-    return parse_gemm(text) if operator == "gemm" else parse_shape(text)
+    return parse_for(operator, text)
 
 
 def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:

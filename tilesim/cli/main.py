@@ -20,6 +20,8 @@ from tilesim.cli.network import network
 from tilesim.cli.operators import operators
 from tilesim.cli.report import report
 from tilesim.cli.run import run
+from tilesim.cli.sweep import sweep
+from tilesim.cli.sweep_report import sweep_report
 from tilesim.cli.targets import targets
 from tilesim.cli.validate import validate
 
@@ -64,6 +66,8 @@ app.command()(operators)
 app.command()(report)
 app.command()(critical)
 app.command()(compare)
+app.command()(sweep)
+app.command()(sweep_report)
 app.command()(diff)
 app.command()(network)
 app.command()(validate)

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernels.errors import TilingError
+from kernels.errors import unusable_tiling
 
 PREFIX = "dw."
 """How the fields of dw begin in a call's tiling; those of dx stand alone, those of db have a prefix of their own."""
@@ -77,8 +77,4 @@ def _checked(kind: type[T], prefix: str, values: Mapping[str, object]) -> T:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = prefix + ".".join(str(part) for part in first["loc"])
-        raise TilingError(
-            "a field of the tiling is not usable", field=name, got=repr(first["input"]), limit=first["msg"]
-        ) from None
+        raise unusable_tiling(error, kind.model_fields, prefix) from None
