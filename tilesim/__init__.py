@@ -17,8 +17,11 @@ from kernels.conv_forward import conv_forward
 from kernels.deform_backward import deform_conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
+from kernels.operators import run_operator
+from kernels.registry import Call, operator
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
+from kernels.shape.text import sizes
 from reports.comparison import Comparison, compare
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device
@@ -38,6 +41,7 @@ from tilesim.reporting import report
 
 __all__ = [
     "BoundsError",
+    "Call",
     "CapacityError",
     "Comparison",
     "ConvShape",
@@ -62,7 +66,10 @@ __all__ = [
     "deform_conv_backward",
     "gemm",
     "load_target",
+    "operator",
     "report",
+    "run_operator",
+    "sizes",
 ]
 
 __version__ = _version("tilesim")

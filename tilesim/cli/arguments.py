@@ -8,10 +8,8 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
-from kernels.shape.deform import DeformShape
-from kernels.shape.shapes import ConvShape
-from kernels.shape.text import parse_deform, parse_gemm, parse_shape
+from kernels.files import names_a_file
+from kernels.operators import OPERATORS, VENDOR_CALLS, Operator, Problem, operator_named
 from simulator.results.run import FORMAT
 from tilesim.cli.errors import ArgumentError
 
@@ -33,11 +31,14 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def find_operator(name: str) -> Operator:
-    """Return the operator of that name.
+    """Return the operator of that name; of `my_kernel.py:name` that of the file, which is executed.
 
     Raises:
         ArgumentError: there is none; the nearest name is in the remedy.
+        KernelFileError: the file cannot be used.
     """
+    if names_a_file(name):
+        return operator_named(name)
     if name in VENDOR_CALLS:
         remedy = f"tilesim operators {name} says how"
         raise ArgumentError(
@@ -50,11 +51,10 @@ def find_operator(name: str) -> Operator:
     return OPERATORS[name]
 
 
-def shape_of(operator: str, text: str) -> ConvShape | DeformShape | tuple[int, int, int]:
-    """Return the shape that the text describes: (m, n, k) for gemm, else the geometry of a convolution."""
-    if operator == "deform_conv_backward":
-        return parse_deform(text)
-    return parse_gemm(text) if operator == "gemm" else parse_shape(text)
+def shape_of(operator: str, text: str) -> Problem:
+    """Return the problem that the text describes: (m, n, k) for gemm, for most others the geometry of a convolution."""
+    problem: Problem = operator_named(operator).shape(text)
+    return problem
 
 
 def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:

@@ -26,7 +26,12 @@ from tilesim.cli.output import page_of, print_json, progress
 
 
 def run(
-    operator: Annotated[str, typer.Argument(help="What to run: see `tilesim operators`.")],
+    operator: Annotated[
+        str,
+        typer.Argument(
+            help="What to run: see `tilesim operators`; or a kernel of yours, my_kernel.py:name (the file is executed)."
+        ),
+    ],
     target: Annotated[str, typer.Option(help="A target's name (see `tilesim targets`) or a TOML file.")],
     shape: Annotated[
         str,
@@ -71,6 +76,8 @@ def run(
             integers=integers,
             check=not (no_check or timing_only),
         )
+    if chosen.file:
+        say(f"{chosen.file} was executed: the code and the figures of {operator} are its own")
     _print(result, as_json=as_json)
     page = _keep(result, out, report=report)
     if page and not as_json:
