@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
 from kernels.deform_backward import GRADIENTS as DEFORM_GRADIENTS
 from kernels.errors import OperandError
 from kernels.files import names_a_file, operator_in_file
 from kernels.placement import chosen_cores
 from kernels.registry import Call, Operator
+from kernels.search.calls import search_call
+from kernels.search.search import BUDGET, TileSearch
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import parse_deform, parse_gemm
@@ -33,6 +37,7 @@ __all__ = [
     "operator_named",
     "run_again",
     "run_operator",
+    "search_tiling",
 ]
 
 Problem = ConvShape | DeformShape | tuple[int, int, int] | Mapping[str, int]
@@ -171,7 +176,7 @@ def run_operator(
     grads: Sequence[str] | None = None,
     cores: int | None = None,
     core_mask: int | None = None,
-    tiling: Mapping[str, object] | None = None,
+    tiling: Mapping[str, object] | Literal["auto"] | None = None,
     numerics: bool = True,
     seed: int = 0,
     integers: bool = False,
@@ -187,7 +192,7 @@ def run_operator(
         grads: gradients to compute; default all.
         cores: how many cores (the first ones); default all.
         core_mask: which cores, as bits, instead.
-        tiling: fields to keep; the others are chosen.
+        tiling: fields to keep, the others are chosen by rule; or "auto": what `search_tiling` finds.
         numerics: compute values, or only time them.
         seed: of the operands.
         integers: small integers as operands.
@@ -196,23 +201,66 @@ def run_operator(
     Raises:
         TilesimError: an argument is refused.
     """
-    chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    call = Call(
-        operator=name,
-        shape=shape,
-        target=target,
-        cores=chosen,
-        dtype=dtype,
-        grads=tuple(grads or ()),
-        tiling=tiling or {},
-        numerics=numerics,
-        seed=seed,
-        integers=integers,
-        check=check,
-    )
-    run = _made(operator_named(name), call)
-    run.call = {"grads": list(grads or ()), "cores": list(chosen)}
+    call = _call(name, shape, target, dtype, grads, cores, core_mask)
+    known = operator_named(name)
+    if tiling == "auto":
+        tiling = search_call(call, partial(_made, known)).tiling
+    values: dict[str, Any] = {"numerics": numerics, "seed": seed, "integers": integers, "check": check}
+    run = _made(known, replace(call, tiling=tiling or {}, **values))
+    run.call = {"grads": list(grads or ()), "cores": list(call.cores)}
     return run
+
+
+def search_tiling(
+    name: str,
+    *,
+    shape: Problem,
+    target: Target,
+    dtype: str | None = None,
+    grads: Sequence[str] | None = None,
+    cores: int | None = None,
+    core_mask: int | None = None,
+    tiling: Mapping[str, object] | None = None,
+    budget: int = BUDGET,
+) -> TileSearch:
+    """The best tiling of an operator's call, by timing runs: `kernels.search.search` says how.
+
+    Args:
+        name: of the operator; the next six are as of `run_operator`.
+        shape: the problem.
+        target: the chip.
+        dtype: what it computes in.
+        grads: gradients; each is searched for itself, with an even share of the budget.
+        cores: how many cores.
+        core_mask: which cores, as bits, instead.
+        tiling: fields to keep.
+        budget: runs at most.
+
+    Returns:
+        The search: `tiling` to be given to a call, and what the default rule's loses.
+
+    Raises:
+        TilesimError: an argument is refused.
+    """
+    if budget < 1:
+        what = "a search without a run"
+        raise OperandError(what, argument="budget", got=budget, limit="1 and more")
+    call = _call(name, shape, target, dtype, grads, cores, core_mask)
+    return search_call(replace(call, tiling=tiling or {}), partial(_made, operator_named(name)), budget)
+
+
+def _call(
+    name: str,
+    shape: Problem,
+    target: Target,
+    dtype: str | None,
+    grads: Sequence[str] | None,
+    cores: int | None,
+    core_mask: int | None,
+) -> Call:
+    """What was asked for, but for the tiling and the values."""
+    chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
+    return Call(name, shape, target, chosen, dtype, tuple(grads or ()))
 
 
 def run_again(record: Mapping[str, Any], target: Target) -> Run:

@@ -17,8 +17,9 @@ from kernels.conv_forward import conv_forward
 from kernels.deform_backward import deform_conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
-from kernels.operators import run_operator
+from kernels.operators import run_operator, search_tiling
 from kernels.registry import Call, operator
+from kernels.search.search import TileSearch
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import sizes
@@ -56,6 +57,7 @@ __all__ = [
     "Run",
     "ShapeError",
     "TargetError",
+    "TileSearch",
     "TilesimError",
     "TilingError",
     "Trace",
@@ -69,6 +71,7 @@ __all__ = [
     "operator",
     "report",
     "run_operator",
+    "search_tiling",
     "sizes",
 ]
 

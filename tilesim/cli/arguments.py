@@ -123,6 +123,25 @@ def parse_value(text: str) -> int | bool | str:
         return text
 
 
+def parse_tiling(texts: Iterable[str], budget: int | None) -> tuple[bool, dict[str, object]]:
+    """Return whether `auto` is among the texts of --tile, and the fields of the others.
+
+    Raises:
+        ArgumentError: a text is no pair, a key comes twice, or there is a budget for no search.
+    """
+    listed = list(texts)
+    auto = "auto" in listed
+    if budget is not None and not auto:
+        raise ArgumentError(
+            what="a budget without a search",
+            where="--search-budget",
+            got=budget,
+            remedy="give --tile auto too",
+        )
+    pairs = parse_pairs("--tile", (text for text in listed if text != "auto"))
+    return auto, {key: parse_value(text) for key, text in pairs.items()}
+
+
 def check_core_choice(cores: int | None, core_mask: str | None) -> None:
     """Refuse a call that says both how many cores and which.
 
