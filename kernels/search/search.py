@@ -11,6 +11,8 @@
    the next best tiling of another class.
 5. A tiling that cannot beat the best (a true bound, where a kernel has one) is pruned. One whose estimate is far beyond
    the best tiling's waits until no step is left, and is run then, by its estimate, if the budget allows.
+6. What is left of the budget goes to tilings spread evenly over the space (about half of the fields at a value, the
+   others by the rule), four at a time, and to steps from the best of each four.
 
 Nothing is drawn at random: the same call finds the same tiling.
 """
@@ -19,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice, product
+from itertools import count, islice, product
 from math import prod
 from typing import Any
 
-from kernels.search.bench import Bench, SpentError, key_of
+from kernels.search.bench import Bench, Key, SpentError, key_of
 from kernels.search.subject import Fields, Given, Options, Subject
 from simulator.results.run import plain
 
@@ -38,6 +40,40 @@ SEED_SHARE = 3
 
 REACH = (1, 3, 1 << 30)
 """How far a step goes among the values of a field: further only where no nearer one helps."""
+
+LOOKED_AT, TOGETHER = 100, 4
+"""Far places that are looked at for new tilings, and how many are run before steps are taken from the best of them."""
+
+PRIMES = (
+    2,
+    3,
+    5,
+    7,
+    11,
+    13,
+    17,
+    19,
+    23,
+    29,
+    31,
+    37,
+    41,
+    43,
+    47,
+    53,
+    59,
+    61,
+    67,
+    71,
+    73,
+    79,
+    83,
+    89,
+    97,
+    101,
+    103,
+    107,
+)
 
 A_CLASS = 2
 """Seeds of one class of words."""
@@ -185,9 +221,40 @@ def _steps(bench: Bench, fixed: Given, options: Options) -> None:
             _descend(bench, start, fixed, options)
         least = bench.least
         if not bench.run_waiting():
-            return
+            break
         if bench.least < least:
             _descend(bench, bench.best, fixed, options)
+    _elsewhere(bench, fixed, options)
+
+
+def _elsewhere(bench: Bench, fixed: Given, options: Options) -> None:
+    """Spend what is left on places far from the others: a few at a time, and steps from the best of them."""
+    places = spread(options)
+    for _ in range(bench.budget):
+        found: list[tuple[int, Key]] = []
+        for place in islice(places, LOOKED_AT):
+            given = {**fixed, **place}
+            tiling = bench.tiling(given)
+            if tiling is None or key_of(tiling) in bench.cycles:
+                continue
+            cycles = bench.run(given)
+            found += [(cycles, key_of(tiling))] if cycles is not None else []
+            if len(found) == TOGETHER:
+                break
+        if not found:
+            return
+        _descend(bench, dict(min(found)[1]), fixed, options)
+
+
+def spread(options: Options) -> Iterator[Fields]:
+    """Assignments of about half of the fields, evenly over all of them: multiples of irrational numbers, modulo 1."""
+    for number in count(1):
+        place = {}
+        for at, (name, values) in enumerate(options.items()):
+            if (number * PRIMES[2 * at % len(PRIMES)] ** 0.5) % 1 < 0.5:
+                share = (number * PRIMES[(2 * at + 1) % len(PRIMES)] ** 0.5) % 1
+                place[name] = values[int(share * len(values))]
+        yield place
 
 
 def _seeds(subject: Subject, fixed: Given, words: list[str], most: int) -> Iterator[Fields]:
