@@ -14,10 +14,9 @@ from typing import Any
 import numpy.typing as npt
 
 from kernels.conv_backward import Sizes, require_ddr
-from kernels.davinci.deform.backward import SCATTERED, DeformBackward
-from kernels.davinci.deform.points import DEFAULT_OFFSETS, model_offsets
+from kernels.deform_points import DEFAULT_OFFSETS, model_offsets
 from kernels.errors import OperandError, ShapeError
-from kernels.families import stored_in
+from kernels.families import LoweredDeform, deform_of, stored_in
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import channel_first, require_convolution_type, require_given, require_shapes
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
@@ -63,7 +62,8 @@ def deform_conv_backward(
         x: input, [N, Cin, H, W].
         offset: [N, 2 x deform_groups x Kh x Kw, Ho, Wo]: (dy, dx) a tap, tap by tap, group by group, in pixels.
         mask: [N, deform_groups x Kh x Kw, Ho, Wo], a factor a tap (version 2); None for none.
-        features: what the forward pass sampled, [N, Cin, Ho x Kh, Wo x Kw], for dw; default: made from x, untimed.
+        features: what the forward pass sampled, [N, Cin, Ho x Kh, Wo x Kw], for dw; default: made from x,
+            on a DSP by a launch, else untimed.
         shape: the geometry, instead of the next five; with numerics=False no arrays are needed beside it.
         stride: an int or one an axis.
         padding: an int, one an axis, or (low, high) an axis.
@@ -71,12 +71,12 @@ def deform_conv_backward(
         groups: of channels.
         deform_groups: of input channels that share their offsets.
         grads: some of dx, dw, db, doffset, dmask; default all (dmask with a mask only).
-        target: a Da Vinci target's name, a TOML file, or a Target.
+        target: the name of a DSP or Da Vinci target, a TOML file, or a Target.
         cores: how many groups of cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own.
-        tiling: fields to keep: those of conv_backward on the features, and scatter.elements.
+        tiling: fields to keep (`tilesim operators deform_conv_backward` names them).
         offsets: places of the taps in a timing run without `offset`: "zero", or "uniform:r" within r pixels.
-        deterministic: cores make their additions to dx one core after the other, as a fixed order costs.
+        deterministic: cores add to dx one core after the other, as a fixed order costs; a DSP has no other.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
 
@@ -128,25 +128,25 @@ class _Call:
         kind = stored_in(computed)
         require_ddr({"x": shape.conv.x_shape, "features": shape.features.x_shape}, chip, kind)
         moved = arrays["offset"] if "offset" in arrays else model_offsets(shape, self.offsets)
-        lowered = DeformBackward.of(
+        more = {"features": arrays["features"]} if "features" in arrays else {}
+        lowered = deform_of(
             shape,
-            kind,
+            computed,
             self.machine,
             self.grads,
             self.tiling,
             moved,
-            rate=computed,
+            features=bool(more),
             deterministic=self.deterministic,
         )
         if numerics:
             require_host_memory(lowered.host_bytes)
-            more = {"features": arrays["features"]} if "features" in arrays else {}
             lowered.put({**used, **more})
         lowered.run()
         return finished_run("deform_conv_backward", lowered, computed)
 
 
-def finished_run(operator: str, lowered: DeformBackward, computed: str) -> Run:
+def finished_run(operator: str, lowered: LoweredDeform, computed: str) -> Run:
     """The Run of gradients whose launches are over."""
     machine, shape = lowered.machine, lowered.shape
     return Run(
@@ -168,9 +168,9 @@ def finished_run(operator: str, lowered: DeformBackward, computed: str) -> Run:
 
 
 def _require_family(chip: Target) -> None:
-    if chip.family != "davinci":
+    if chip.family not in ("dsp", "davinci"):
         what = "deformable convolutions do not run on this family of targets"
-        raise OperandError(what, argument="target", where=chip.name, got=chip.family, limit="davinci")
+        raise OperandError(what, argument="target", where=chip.name, got=chip.family, limit="dsp, davinci")
 
 
 def _resolved(
@@ -212,7 +212,7 @@ def _chosen(grads: object, shape: DeformShape) -> tuple[str, ...]:
 
 def _operands(grads: Sequence[str], shape: DeformShape) -> tuple[str, ...]:
     """The arrays that gradients are computed from."""
-    if any(grad in (*SCATTERED, "dw") for grad in grads):
+    if any(grad in ("dx", "doffset", "dmask", "dw") for grad in grads):
         mask = ("mask",) if shape.masked else ()
         return ("dy", "w", "x", "offset", *mask)
     return ("dy",)

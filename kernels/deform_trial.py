@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kernels.davinci.deform.points import DEFAULT_OFFSETS, model_offsets
 from kernels.deform_backward import deform_conv_backward
+from kernels.deform_points import DEFAULT_OFFSETS, model_offsets
 from kernels.families import stored_in
 from kernels.reference.checking import longest_sum, random_operands, seen
 from kernels.reference.comparison import compare

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kernels.davinci.backward import Backward as DavinciBackward
+from kernels.davinci.deform.backward import DeformBackward as DavinciDeform
 from kernels.davinci.forward import Forward as DavinciForward
 from kernels.dsp.backward import Backward as DspBackward
+from kernels.dsp.deform.backward import DeformBackward as DspDeform
 from kernels.dsp.forward.call import Forward as DspForward
 from kernels.errors import OperandError
+from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.values.numerics import Array, DType, dtype
@@ -41,6 +44,18 @@ class Lowered(Protocol):
 
     def take(self) -> dict[str, Array]:
         """The results by name, channel first."""
+
+
+class LoweredDeform(Lowered, Protocol):
+    """What one call of a deformable convolution computes."""
+
+    machine: Machine
+    shape: DeformShape
+    grads: tuple[str, ...]
+
+    @property
+    def scattered(self) -> bool:
+        """Whether the gradient of the features is computed."""
 
 
 def stored_in(name: str) -> DType:
@@ -101,3 +116,30 @@ def forward_of(
         what = "this family of targets takes tensors as they are: there is no layout to convert"
         raise OperandError(what, argument="include_layout", where=machine.target.name)
     return DspForward.of(shape, operand, machine, given, bias=bias)
+
+
+def deform_of(
+    shape: DeformShape,
+    computed: str,
+    machine: Machine,
+    grads: tuple[str, ...],
+    given: Mapping[str, object],
+    offset: Array,
+    *,
+    features: bool,
+    deterministic: bool,
+) -> LoweredDeform:
+    """The gradients of a deformable convolution on the machine's family.
+
+    `features`: those of the forward pass are an operand. On a DSP every order is fixed: `deterministic` costs nothing.
+
+    Raises:
+        TilingError: a field is not usable, or nothing fits with it.
+        CapacityError: main memory is too small.
+    """
+    operand = stored_in(computed)
+    if machine.target.family == "dsp":
+        return DspDeform.of(shape, operand, machine, grads, given, offset, features=features)
+    return DavinciDeform.of(
+        shape, operand, machine, grads, given, offset, rate=computed, deterministic=deterministic
+    )

@@ -74,13 +74,16 @@ OPERATORS = {
     "deform_conv_backward": Operator(
         "deform_conv_backward",
         "gradients of a deformable convolution",
-        ("davinci",),
+        ("dsp", "davinci"),
         DEFORM_GRADIENTS,
         "A convolution backward on the resampled features (stride = kernel) gives dw, db and the gradient of the"
-        " features; x, offsets and that are turned channel last; a scatter on the vector cores takes a thread a"
-        " sampling point, adds four corners a channel to dx by atomic additions, and sums doffset and dmask; all are"
-        " turned back. 2-D; shape texts also have deform_groups and mask=1 (version 2). Offsets are uniform within 2"
-        " pixels. Tiling fields are those of conv_backward on Da Vinci targets, and scatter.elements.",
+        " features. On cubes x, offsets and that are turned channel last; a scatter on the vector cores takes a thread"
+        " a sampling point, adds four corners a channel to dx by atomic additions, and sums doffset and dmask; all are"
+        " turned back. On DSPs deform_sample reads x at the points, for features, doffset and dmask; deform_scatter"
+        " adds up bands of dx, each on the core that owns it. 2-D; shape texts also have deform_groups and mask=1"
+        " (version 2). Offsets are uniform within 2 pixels. Tiling fields are those of conv_backward, on cubes also"
+        " scatter.elements, on DSPs sample_positions, sample_channels, scatter_positions, scatter_rows and"
+        " scatter_channels.",
         function=deform_trial,
         shape=parse_deform,
     ),

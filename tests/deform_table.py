@@ -15,8 +15,18 @@ from kernels.shape.shapes import ConvShape
 from tests.case_table import load_cases
 
 Array = NDArray[np.float64]
-SMALL = 2**16
+SMALL = 2**12
 """Sampling points times channels of a row that quick tests run."""
+
+
+FILTERS = np.array(
+    [
+        [0.1, 0.4, 0.6, 0.1], [0.3, 0.2, 0.1, 0.3], [0.5, 0.5, 0.2, 0.8], [0.8, 0.3, 0.9, 0.1],
+        [0.3, 0.1, 0.2, 0.5], [0.3, 0.7, 0.5, 0.3], [0.6, 0.2, 0.5, 0.3], [0.4, 0.1, 0.8, 0.4],
+    ]
+).reshape(8, 1, 2, 2)  # fmt: skip
+BIASES = np.array([0.7, 0.1, 0.8, 0.5, 0.6, 0.5, 0.4, 0.7])
+"""Of the convolution that makes the offsets of D_008 and D_009."""
 
 
 @dataclass(frozen=True)
@@ -96,3 +106,20 @@ def placed(shape: DeformShape, row: float, column: float = 0.0) -> Array:
         found[:, 2 * point] = row - (i + a * conv.dilation[0])
         found[:, 2 * point + 1] = column
     return found
+
+
+def integers(shape: DeformShape, seed: int = 3) -> dict[str, Any]:
+    """Return small whole operands, offsets of zero, a mask of ones."""
+    rng = np.random.default_rng(seed)
+    sizes = {"dy": shape.conv.dy_shape, "w": shape.conv.w_shape, "x": shape.conv.x_shape}
+    made: dict[str, Any] = {n: rng.integers(-4, 5, size).astype(np.float32) for n, size in sizes.items()}
+    made["offset"] = np.zeros(shape.offset_shape, np.float32)
+    return {**made, "mask": np.ones(shape.mask_shape, np.float32)} if shape.masked else made
+
+
+def part(shape: DeformShape, most: int = 8) -> DeformShape:
+    """Return one image of a geometry with at most so many rows and columns: all channels, taps and groups of it."""
+    c = shape.conv
+    size = [min(extent, most) for extent in c.size]
+    conv = ConvShape(1, c.cin, size, c.cout, c.kernel, c.stride, c.padding, c.dilation, c.groups)
+    return DeformShape(conv, shape.deform_groups, shape.masked)

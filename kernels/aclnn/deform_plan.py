@@ -17,9 +17,10 @@ from kernels.aclnn.device import Device
 from kernels.aclnn.objects import STORAGE, aclTensor
 from kernels.aclnn.plan import ALIGN_BYTES
 from kernels.davinci.deform.backward import DeformBackward, joined_planes, split_planes
-from kernels.davinci.deform.points import DEFAULT_OFFSETS, model_offsets
+from kernels.davinci.deform.product import is_product
 from kernels.davinci.vectors import CastAll
 from kernels.deform_backward import GRADIENTS, finished_run
+from kernels.deform_points import DEFAULT_OFFSETS, model_offsets
 from kernels.host_memory import require_host_memory
 from kernels.shape.deform import DeformShape
 from simulator.machine import Machine
@@ -78,6 +79,8 @@ def _intermediates(given: DeformArguments, shape: DeformShape) -> Iterator[tuple
         if not given.tensor(name).contiguous:
             yield f"{name}, packed", elements[name] * size
     yield "gradient of offsetOut", elements["offsetOut"] * size
+    if is_product(shape):
+        yield "gradient of offsetOut, permuted", elements["offsetOut"] * size
     for name in ("input", "offset", "offsetOut", "gradInput", "gradOffset"):
         yield f"{name}, NHWC", elements[name] * size
     if size < 4:

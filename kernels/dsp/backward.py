@@ -133,10 +133,18 @@ class Backward:
 
     def run(self) -> None:
         """Launch what the gradients need: dx, then dw, then db."""
-        shape, operand, machine = self.shape, self.operand, self.machine
-        dw, db = self.tilings.get("dw"), self.tilings.get("db")
+        self.run_dx()
+        self.run_rest()
+
+    def run_dx(self) -> None:
+        """Launch what dx needs, where it is asked for."""
         if self.dx is not None:
             self.dx.run("conv_dx")
+
+    def run_rest(self) -> None:
+        """Launch what dw and db need, where they are asked for."""
+        shape, operand, machine = self.shape, self.operand, self.machine
+        dw, db = self.tilings.get("dw"), self.tilings.get("db")
         if isinstance(dw, DwTiling) and self.dw is not None:
             dw_side.run_dw(shape, operand, machine, dw, self.dy, self.dw)
         if isinstance(db, DbTiling) and self.db is not None:

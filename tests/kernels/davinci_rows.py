@@ -16,7 +16,8 @@ from kernels.reference.references import conv_backward_reference
 from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from tests.case_table import Case, load_cases
-from tests.kernels.sweep import smaller
+from tests.kernels.mixed import check_output, mixed, references
+from tests.kernels.sweep import Mode, smaller
 
 CHIPS = (
     ("ascend910a", "fp16"),
@@ -82,6 +83,19 @@ def check_random(
     for grad, found in check_conv_backward(run, shape, **made).items():
         assert found.ok, f"{grad}: error {found.max_error} at {found.index}, allowed {found.tolerance}"
     return run
+
+
+def check_mixed(shape: ConvShape, target: str, dtype: str) -> None:
+    """Integer channels exactly and random channels within the bound, dx in a run and dw with db in another."""
+    kind = stored_in(dtype)
+    for grads in (("dx",), ("dw", "db")):
+        given, random = mixed(shape, grads, "fp16" if kind.name == "fp32" else kind.name)
+        stored = {name: array.astype(kind.storage) for name, array in given.items()}
+        run = conv_backward(**stored, shape=shape, grads=grads, target=target, dtype=dtype)
+        reference, magnitude = references(shape, given, grads)
+        for name in grads:
+            expected = reference[name], magnitude[name]
+            check_output(name, run, shape, Mode(target, dtype, "fp32"), expected, random[name])
 
 
 @cache

@@ -63,11 +63,13 @@ def check_output(
         np.testing.assert_array_equal(found[whole], rounded[whole], err_msg=f"{name} {mode}")
 
 
-def mixed(shape: ConvShape, outputs: Sequence[str]) -> tuple[Arrays, dict[str, NDArray[np.bool_]]]:
-    """Operands, and for each output which of its elements are random (broadcast to its shape)."""
+def mixed(
+    shape: ConvShape, outputs: Sequence[str], numbers: str = "fp16"
+) -> tuple[Arrays, dict[str, NDArray[np.bool_]]]:
+    """Operands of a type's numbers, and for each output which elements are random (broadcast to its shape)."""
     sizes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape, "bias": (shape.cout,)}
     sizes = {n: size for n, size in sizes.items() if any(n in NEEDED[output] for output in outputs)}
-    kind, terms = dtype("fp16"), longest_sum(shape, outputs) + 1
+    kind, terms = dtype(numbers), longest_sum(shape, outputs) + 1
     made = random_operands(sizes, kind, 1, True, terms)
     noise = random_operands(sizes, kind, 2, False, 1)
     carrier, axis, seen = _random_axis(shape, outputs)

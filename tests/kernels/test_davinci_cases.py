@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.case_table import Case
-from tests.kernels.davinci_rows import check_integers, check_random, chip_of, rows_of, sample
+from tests.kernels.davinci_rows import check_integers, check_mixed, check_random, chip_of, rows_of, sample
 
 SAMPLE = sample(60, 1e6)
 
@@ -27,7 +27,7 @@ def _dealt(table: str, most_macs: float) -> list[object]:
 @pytest.mark.parametrize(("number", "case"), _dealt("networks", float("inf")))
 def test_networks(number: int, case: Case) -> None:
     """Every layer, with one image."""
-    check_integers(case.shape, *chip_of(number))
+    check_mixed(case.shape, *chip_of(number))
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_networks(number: int, case: Case) -> None:
 @pytest.mark.parametrize(("number", "case"), _dealt("conv3d", 1e9))
 def test_three_axes(number: int, case: Case) -> None:
     """Rows with three axes, with one image."""
-    check_integers(case.shape, *chip_of(number))
+    check_mixed(case.shape, *chip_of(number))
 
 
 SMALL = ("torch_npu_cases", "pytorch_samples", "bugs_open", "edge_regressions")

@@ -1,6 +1,7 @@
 """Any subset of the gradients of a deformable convolution, composed as the vendor does.
 
-The convolution of the resampled features (its stride is its kernel) gives the gradients of features, weights and bias;
+The convolution of the resampled features (its stride is its kernel) gives the gradients of features, weights and bias,
+that of the features by a matrix product where the vendor makes it one (`kernels/davinci/deform/product.py`);
 x, the offsets and the gradient of the features are turned channel last; the scatter gives the gradients of x, offsets
 and masks, which are turned back.
 """
@@ -14,12 +15,13 @@ from math import prod
 import numpy as np
 
 from kernels.davinci.backward import Backward
-from kernels.davinci.deform.points import Points, resampled
+from kernels.davinci.deform.product import FeatureProduct, is_product
 from kernels.davinci.deform.scatter import DeformScatter, Tensors
 from kernels.davinci.deform.tilings import split_tiling
 from kernels.davinci.deform.transpose import Transpose
 from kernels.davinci.space import kind_with
 from kernels.davinci.vectors import CastAll, MemSet
+from kernels.deform_points import Points, resampled
 from kernels.shape.deform import DeformShape
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer, fill_from
@@ -41,6 +43,7 @@ class DeformBackward:
     conv: Backward
     elements: int
     ordered: bool = False
+    product: FeatureProduct | None = None
     held: dict[str, Buffer] = field(default_factory=dict)
 
     @classmethod
@@ -75,12 +78,17 @@ class DeformBackward:
         scattered = any(grad in SCATTERED for grad in grads)
         of_conv = tuple(grad for grad in grads if grad in ("dw", "db"))
         fields, elements = split_tiling(given, machine.target)
-        if scattered:
+        product = None
+        if scattered and is_product(shape):
+            plain, fields = _by_gradient(fields)
+            product = FeatureProduct.of(shape, operand, machine, rate or operand.name, plain)
+        elif scattered:
             of_conv = ("dx", *of_conv)
             fields = {**_whole_chip(shape, operand, machine, rate, fields), **fields}
         conv = Backward.of(shape.features, operand, machine, of_conv, fields, rate=rate)
         moved = offset.astype(operand.storage, copy=False)
         made = cls(shape, operand, machine, grads, Points.of(shape, moved), conv, elements, deterministic)
+        made.product = product
         if scattered:
             made._allocate()
         return made
@@ -114,6 +122,9 @@ class DeformBackward:
             sizes["dx_sums"], kinds["dx_sums"] = _last(conv.x_shape), dtype("fp32")
         for name, size in sizes.items():
             self.held[name] = self.machine.tensor(name, size, kinds.get(name, self.operand))
+        if self.product is not None:
+            self.held["features"] = self.machine.tensor("features", features.x_shape, self.operand)
+            return
         blocked = self.conv.operands.held["dx"]
         self.held["features"] = Buffer(
             blocked.memory, "features", blocked.address, features.x_shape, self.operand, shared=True
@@ -123,7 +134,8 @@ class DeformBackward:
     def host_bytes(self) -> int:
         """Bytes of this computer's memory: the convolution's, tensors, and the points with their corners."""
         points = self.points.inside.size
-        return self.conv.host_bytes + 2 * sum(each.bytes for each in self.held.values()) + 128 * points
+        more = 0 if self.product is None else self.product.host_bytes
+        return self.conv.host_bytes + 2 * sum(each.bytes for each in self.held.values()) + 128 * points + more
 
     @property
     def flops_per_cycle(self) -> float:
@@ -134,7 +146,8 @@ class DeformBackward:
     def tiling(self) -> dict[str, object]:
         """Every field with its prefix, and its value."""
         more = {"scatter.elements": self.elements} if self.scattered else {}
-        return {**self.conv.tiling, **more}
+        product = {} if self.product is None else self.product.gemm.tiling.model_dump()
+        return {**product, **self.conv.tiling, **more}
 
     def put(self, arrays: Mapping[str, Array]) -> None:
         """Place the operands: dy, w, x, offset, mask, and the forward pass' features where they are given."""
@@ -145,6 +158,8 @@ class DeformBackward:
             found = given.get("features")
             for_conv["x"] = resampled(self.points, given["x"], given.get("mask")) if found is None else found
         self.conv.put(for_conv)
+        if self.product is not None:
+            self.product.put(given["dy"], given["w"])
         if self.scattered:
             fill_from(self.held["x"], given["x"])
             fill_from(self.held["offset"], self._joined(given["offset"], given.get("mask")))
@@ -156,6 +171,8 @@ class DeformBackward:
 
     def run(self) -> None:
         """Launch what the gradients need."""
+        if self.product is not None:
+            self.product.run()
         self.conv.run()
         if not self.scattered:
             return
@@ -166,7 +183,9 @@ class DeformBackward:
                     self.machine.launch(MemSet(target, held[name]))
             return
         if self.machine.numerics:
-            fill_from(held["features"], self.conv.operands.take_image("dx"))
+            product = self.product
+            found = self.conv.operands.take_image("dx") if product is None else product.take()
+            fill_from(held["features"], found)
         planes, plane = self._planes, prod(conv.size)
         self._turn("x", "x_last", (conv.n, conv.cin, plane))
         self._turn("offset", "offset_last", planes)
@@ -222,6 +241,12 @@ def split_planes(shape: DeformShape, planes: Array) -> tuple[Array, Array | None
 def _last(size: tuple[int, ...]) -> tuple[int, ...]:
     """A channel-first shape, channel last."""
     return (size[0], *size[2:], size[1])
+
+
+def _by_gradient(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Fields without a prefix, and those of the gradients that have one."""
+    plain = {name: value for name, value in given.items() if "." not in name}
+    return plain, {name: value for name, value in given.items() if name not in plain}
 
 
 def _whole_chip(

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from kernels.davinci.deform.points import Cell, Floats, bilinear, spread
+from kernels.deform_points import Cell, Floats, shares_of, spread, summed, terms_of
 from simulator.cube.vector import REPEAT_BYTES, vector_cycles
 from simulator.instructions import Coords, Cost, Instruction
 from simulator.memory.memories import View
@@ -90,24 +90,17 @@ class BilinearBackward(Instruction):
         """Gradients of the points inside, into their columns of `found`, and what they add to dx."""
         cell = self._cell
         upstream, pixels = (view.array().astype(np.float32) for view in self.reads[1:])
-        corners = spread(cell, pixels)
-        through = upstream * self._factors()[:, None] if self._masked else upstream
-        y, x = cell.y[:, None], cell.x[:, None]
-        low, right, down, far = (corners[:, corner] for corner in range(4))
-        found[0, cell.inside] = _summed(through * ((1 - y) * (right - low) + y * (far - down)))
-        found[1, cell.inside] = _summed(through * ((1 - x) * (down - low) + x * (far - right)))
-        if self._masked:
-            found[2, cell.inside] = _summed(upstream * bilinear(cell, corners))
+        factors = self._factors() if self._masked else None
+        terms = terms_of(cell, spread(cell, pixels), upstream, factors)
+        found[0, cell.inside] = summed(terms.x)
+        found[1, cell.inside] = summed(terms.y)
+        if factors is not None:
+            found[2, cell.inside] = summed(terms.mask)
         if len(self.writes) > 1:
-            shares = np.stack([(1 - y) * (1 - x), (1 - y) * x, y * (1 - x), y * x], axis=1)
-            self.writes[1].put((through[:, None, :] * shares)[cell.there])
+            through = upstream if factors is None else upstream * factors[:, None]
+            self.writes[1].put((through[:, None, :] * shares_of(cell)[:, :, None])[cell.there])
 
     def _factors(self) -> Floats:
         """The masks of the points inside."""
         given = self.reads[0].array()[:, 2].reshape(-1)
         return np.asarray(given[self._cell.inside].astype(np.float32))
-
-
-def _summed(terms: Floats) -> Floats:
-    """Sums over channels, one after the other."""
-    return np.asarray(np.add.accumulate(terms, axis=-1)[:, -1])

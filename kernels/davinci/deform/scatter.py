@@ -13,11 +13,11 @@ from math import ceil
 from typing import NamedTuple
 
 from kernels.davinci.deform.bilinear import BilinearBackward
-from kernels.davinci.deform.points import Points
 from kernels.davinci.space import kind_with
 from kernels.davinci.split import share, used
 from kernels.davinci.tiles import pieces
 from kernels.davinci.vectors import PIECE
+from kernels.deform_points import Points
 from simulator.cube import Fill, Gather, Move, ScatterAdd
 from simulator.instructions import Barrier, FlagSet, FlagWait, Instruction
 from simulator.kernel import Core, Space

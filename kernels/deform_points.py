@@ -164,6 +164,49 @@ def resampled(points: Points, x: Array, mask: Array | None) -> Array:
     return np.ascontiguousarray(np.moveaxis(out.reshape(n, high, wide, conv.cin), -1, 1))
 
 
+class Terms(NamedTuple):
+    """What the channels of each point add to its gradients, [inside, channels] each, before they are summed.
+
+    Attributes:
+        x, y: to those of its offsets by columns and by rows.
+        mask: to that of its factor.
+    """
+
+    x: Floats
+    y: Floats
+    mask: Floats
+
+
+def terms_of(cell: Cell, corners: Floats, upstream: Floats, factors: Floats | None) -> Terms:
+    """Channels' parts of the gradients of offsets and masks.
+
+    Args:
+        cell: where the points lie.
+        corners: pixels around them, [inside, 4, channels].
+        upstream: gradients of their features, [inside, channels].
+        factors: their masks, [inside]; None where there are none.
+    """
+    through = upstream if factors is None else upstream * factors[:, None]
+    y, x = cell.y[:, None], cell.x[:, None]
+    low, right, down, far = (corners[:, corner] for corner in range(4))
+    return Terms(
+        through * ((1 - y) * (right - low) + y * (far - down)),
+        through * ((1 - x) * (down - low) + x * (far - right)),
+        upstream * bilinear(cell, corners),
+    )
+
+
+def shares_of(cell: Cell) -> Floats:
+    """The part of each point that falls on each of its corners, [inside, 4]."""
+    y, x = cell.y, cell.x
+    return np.stack([(1 - y) * (1 - x), (1 - y) * x, y * (1 - x), y * x], axis=1)
+
+
+def summed(terms: Floats) -> Floats:
+    """Sums over channels, one after the other."""
+    return np.asarray(np.add.accumulate(terms, axis=-1)[:, -1])
+
+
 def _factors(mask: Array) -> Floats:
     return np.moveaxis(mask, 1, -1).reshape(-1).astype(np.float32)
 
