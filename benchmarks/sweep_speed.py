@@ -13,14 +13,16 @@ import os
 import time
 from functools import partial
 
-from tilesim.sweeps.call import Call
+from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.events import Done, Job
 from tilesim.sweeps.local import run_local
 from tilesim.sweeps.points import points_of
 
 WANTED = 1.7
 LEAST_SECONDS = 0.2
-CALL = Call("conv_backward", "mt7004", "n=32,cin=64,h=56,w=56,cout=64,kh=3,kw=3,pad=1", grads=("dx", "dw"))
+CALL = SweptCall(
+    "conv_backward", "mt7004", "n=32,cin=64,h=56,w=56,cout=64,kh=3,kw=3,pad=1", grads=("dx", "dw")
+)
 
 
 def jobs(count: int) -> list[Job]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -20,6 +20,8 @@ from kernels.operand_arrays import (
     require_shapes,
 )
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
+from kernels.registry import Call as SearchedCall
+from kernels.search.calls import search_call
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
@@ -54,7 +56,7 @@ def conv_backward(
     cores: int | Sequence[int] | None = None,
     dtype: str | None = None,
     layout: str = "NCHW",
-    tiling: Mapping[str, object] | None = None,
+    tiling: Mapping[str, object] | Literal["auto"] | None = None,
     include_layout: bool = False,
     numerics: bool = True,
     checks: Checks | None = None,
@@ -79,7 +81,7 @@ def conv_backward(
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of dy, x and dx: "NCHW" or "NHWC", with any number of spatial axes.
-        tiling: fields to keep: dx's by name, others as "dw.k"; of a transposed dx, those of conv_forward.
+        tiling: fields to keep: dx's by name, others as "dw.k"; of a transposed dx, those of conv_forward; or "auto".
         include_layout: time the conversions between plain tensors and the device's layouts too.
         numerics: compute the gradients, or only time them.
         checks: how the run is watched.
@@ -246,7 +248,7 @@ def _run(
     arrays: Mapping[str, Array],
     cores: int | Sequence[int] | None,
     dtype: str | None,
-    given: Mapping[str, object],
+    given: Mapping[str, object] | Literal["auto"],
     checks: Checks | None,
 ) -> Run:
     """Allocate, launch and collect."""
@@ -254,6 +256,9 @@ def _run(
     computed = require_convolution_type(chosen_dtype(chip, dtype, used), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
     require_ddr(tensors_of(shape, call.grads), chip, stored_in(computed))
+    if given == "auto":
+        asked = SearchedCall("conv_backward", shape, chip, machine.cores, computed, call.grads)
+        given = search_call(asked, _timed).tiling
     gradients = backward_of(shape, computed, machine, call.grads, given, include_layout=call.include_layout)
     if machine.numerics:
         require_host_memory(gradients.host_bytes)
@@ -276,3 +281,9 @@ def _run(
         shape=shape.to_dict(),
         numerics=machine.numerics,
     )
+
+
+def _timed(call: SearchedCall) -> Run:
+    """A call of a search, timed only."""
+    options = {"shape": call.shape, "target": call.target, "cores": call.cores, "dtype": call.dtype}
+    return conv_backward(**options, grads=call.grads, tiling=call.tiling, numerics=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -19,6 +19,8 @@ from kernels.operand_arrays import (
     require_shapes,
 )
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
+from kernels.registry import Call
+from kernels.search.calls import search_call
 from kernels.shape.fit import same_rank, tensor_shape
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
@@ -49,7 +51,7 @@ def conv_forward(
     cores: int | Sequence[int] | None = None,
     dtype: str | None = None,
     layout: str = "NCHW",
-    tiling: Mapping[str, object] | None = None,
+    tiling: Mapping[str, object] | Literal["auto"] | None = None,
     include_layout: bool = False,
     numerics: bool = True,
     checks: Checks | None = None,
@@ -72,7 +74,7 @@ def conv_forward(
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in; default the arrays' own, "native" the chip's best.
         layout: of x and y: "NCHW" or "NHWC", with any number of spatial axes.
-        tiling: fields to keep, the others are chosen; a transposed one has those of dx.
+        tiling: fields to keep, the others are chosen; a transposed one has those of dx. "auto": they are searched.
         include_layout: time the conversions between plain tensors and the device's layouts too.
         numerics: compute the output, or only time it.
         checks: how the run is watched.
@@ -87,6 +89,8 @@ def conv_forward(
     computed = require_convolution_type(chosen_dtype(chip, dtype, arrays), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
     require_ddr(tensors_of(shape), chip, stored_in(computed))
+    if tiling == "auto":
+        tiling = search_call(Call("conv_forward", shape, chip, machine.cores, computed), _timed).tiling
     options = {"bias": with_bias or "bias" in arrays, "include_layout": include_layout}
     forward = forward_of(shape, computed, machine, tiling or {}, **options)
     return _run(forward, shape, computed, machine, arrays, layout)
@@ -175,3 +179,9 @@ def _run(
         shape=shape.to_dict(),
         numerics=machine.numerics,
     )
+
+
+def _timed(call: Call) -> Run:
+    """A call of a search, timed only."""
+    options = {"shape": call.shape, "target": call.target, "cores": call.cores, "dtype": call.dtype}
+    return conv_forward(**options, tiling=call.tiling, numerics=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,8 @@ from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.reference.checking import seen
 from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
 from kernels.reference.references import gemm_reference
+from kernels.search.products import subject_on_cubes, subject_on_dsp
+from kernels.search.search import search
 from simulator.machine import Checks, Machine
 from simulator.memory.memories import fill_from
 from simulator.results.run import Run
@@ -44,7 +48,7 @@ def gemm(
     target: str | Target = "mt7004",
     cores: int | Sequence[int] | None = None,
     dtype: str | None = None,
-    tiling: Mapping[str, object] | None = None,
+    tiling: Mapping[str, object] | Literal["auto"] | None = None,
     numerics: bool = True,
     checks: Checks | None = None,
 ) -> Run:
@@ -61,7 +65,8 @@ def gemm(
         target: a target's name, a TOML file, or a Target.
         cores: how many cores (the first ones), or which; default all.
         dtype: what the chip computes in and c has; default the arrays' own, "native" the chip's best.
-        tiling: fields of the tiling to keep (`GemmTiling`; split may be "auto"); the others are chosen.
+        tiling: fields of the tiling to keep (`GemmTiling`; split may be "auto"); the others are chosen. "auto": what a
+            search of timed runs finds best.
         numerics: compute c, or only time it.
         checks: how the run is watched.
 
@@ -83,9 +88,32 @@ def gemm(
     computed = chosen_dtype(chip, dtype, arrays)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
     sizes = (m, n, k, bool(trans_a), bool(trans_b), stored_in(computed))
+    time = partial(_timed, (m, n, k), chip, machine.cores, computed, trans_a, trans_b, adds)
     if chip.family == "davinci":
-        return _on_cubes(Matrices(*sizes, computed, chip, len(machine.cores)), machine, arrays, tiling, adds)
-    return _on_dsp(Problem(*sizes, chip, len(machine.cores), adds), machine, arrays, tiling)
+        matrices = Matrices(*sizes, computed, chip, len(machine.cores))
+        given = search([subject_on_cubes(matrices, time)], {}).tiling if tiling == "auto" else tiling
+        return _on_cubes(matrices, machine, arrays, given, adds)
+    problem = Problem(*sizes, chip, len(machine.cores), adds)
+    given = search([subject_on_dsp(problem, time)], {}).tiling if tiling == "auto" else tiling
+    return _on_dsp(problem, machine, arrays, given)
+
+
+def _timed(
+    sizes: Sizes,
+    target: Target,
+    cores: Sequence[int],
+    dtype: str,
+    trans_a: bool,
+    trans_b: bool,
+    adds: bool,
+    given: Mapping[str, object],
+) -> tuple[dict[str, object], int]:
+    """A run of a search, timed only: all fields, and the cycles."""
+    run = gemm(
+        shape=sizes, target=target, cores=cores, dtype=dtype, trans_a=trans_a, trans_b=trans_b, accumulate=adds,
+        tiling=given, numerics=False,
+    )  # fmt: skip
+    return run.tiling, run.cycles
 
 
 def _on_dsp(

@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
-from kernels.conv_backward import NEEDS, conv_backward, require_capacity
-from kernels.conv_forward import conv_forward
-from kernels.conv_forward import require_capacity as require_forward_capacity
 from kernels.deform_backward import GRADIENTS as DEFORM_GRADIENTS
-from kernels.deform_trial import run_deform_backward
 from kernels.errors import OperandError
-from kernels.families import stored_in
-from kernels.ft.trial import run_backprop_input
-from kernels.gemm import check_gemm, gemm
-from kernels.gemm import require_capacity as require_gemm_capacity
-from kernels.nx.trial import run_backward_fast
-from kernels.placement import chosen_cores, chosen_dtype
-from kernels.reference.checking import (
-    check_conv_backward,
-    check_conv_forward,
-    longest_sum,
-    random_operands,
-)
+from kernels.files import names_a_file, operator_in_file
+from kernels.placement import chosen_cores
+from kernels.registry import Call, Operator
+from kernels.search.calls import search_call
+from kernels.search.search import BUDGET, TileSearch
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
+from kernels.shape.text import parse_deform, parse_gemm
+from kernels.trials import (
+    backprop_input_trial,
+    backward_fast_trial,
+    backward_trial,
+    deform_trial,
+    forward_trial,
+    gemm_trial,
+)
 from simulator.results.run import Run
-from simulator.values.numerics import Array
 from targets.schema import Target
 
+__all__ = [
+    "OPERATORS",
+    "VENDOR_CALLS",
+    "Operator",
+    "Problem",
+    "mask_cores",
+    "operator_named",
+    "run_again",
+    "run_operator",
+    "search_tiling",
+]
 
-@dataclass(frozen=True)
-class Operator:
-    """What can be run: its name, one line, the families of targets, its gradients, and a page of text."""
-
-    name: str
-    summary: str
-    families: tuple[str, ...]
-    gradients: tuple[str, ...]
-    text: str
-
+Problem = ConvShape | DeformShape | tuple[int, int, int] | Mapping[str, int]
+"""What an operator's `shape` makes of a text; of a kernel of one's own, whatever it says."""
 
 OPERATORS = {
     "conv_backward": Operator(
@@ -54,6 +55,7 @@ OPERATORS = {
         " 1 to 3 spatial axes, groups, dilation, stride, pads of each side (the high one may be negative), fp16 and"
         " fp32. Plain tiling fields are those of dx, others begin with dw. or db. Of a transposed convolution dx is a"
         " forward convolution of dy, with the fields of conv_forward, and dw exchanges the roles of x and dy.",
+        function=backward_trial,
     ),
     "conv_forward": Operator(
         "conv_forward",
@@ -67,6 +69,7 @@ OPERATORS = {
         " block_taps, k, positions, y_buffers, x_buffers, ahead and fp16_accumulate. A transposed one is the dx of its"
         " adjoint, with the fields of that. On cubes load3d makes the columns, sums begin at the bias, and"
         " fields are walk, m, n, k, channels, taps, split, weights, l1_a, l1_b and l0c.",
+        function=forward_trial,
     ),
     "deform_conv_backward": Operator(
         "deform_conv_backward",
@@ -81,6 +84,8 @@ OPERATORS = {
         " (version 2). Offsets are uniform within 2 pixels. Tiling fields are those of conv_backward, on cubes also"
         " scatter.elements, on DSPs sample_positions, sample_channels, scatter_positions, scatter_rows and"
         " scatter_channels.",
+        function=deform_trial,
+        shape=parse_deform,
     ),
     "gemm": Operator(
         "gemm",
@@ -90,6 +95,8 @@ OPERATORS = {
         "c = a x b, each optionally transposed: panels of a in the shared memory, tiles of b and c in each core's array"
         " memory, rows of a in its scalar memory. fp64 where the target has it. Tiling fields are M_G,"
         " K_G, M_A, K_A, N_A, M_S, split, kernel and swap.",
+        function=gemm_trial,
+        shape=parse_gemm,
     ),
     "conv2d_backprop_input": Operator(
         "conv2d_backprop_input",
@@ -101,6 +108,7 @@ OPERATORS = {
         " dilation and stride 1, one group) makes no columns. buffer_size_ (--tile) is the structure's budget, else"
         " 0x10000 bytes or the least that holds a column row; other fields are those of dx, on the depthwise path"
         " split, rows, cols, channels and ahead.",
+        function=backprop_input_trial,
     ),
     "conv2d_backward_fast": Operator(
         "conv2d_backward_fast",
@@ -110,6 +118,7 @@ OPERATORS = {
         "nx_f32_conv2d_backward_fast of kernels.nx: one image, fp32 in software on 8-byte elements. Transposed im2col,"
         " transposes of dout and weight, dweight and dcol by matmul_t on --cores forked workers, sums of the bias,"
         " col2im. Plain 2-D convolutions of one stride and one pad; all three gradients are made. It has no tiling.",
+        function=backward_fast_trial,
     ),
 }
 
@@ -146,16 +155,31 @@ VENDOR_CALLS = {
 """What is called from Python by the vendor's names, and has no command line."""
 
 
+def operator_named(name: str) -> Operator:
+    """The operator of a name; that of a kernel file, `my_kernel.py:name`, is executed.
+
+    Raises:
+        OperandError: there is none.
+        KernelFileError: the file cannot be used.
+    """
+    if names_a_file(name):
+        return operator_in_file(name)
+    if name not in OPERATORS:
+        known = ", ".join(OPERATORS)
+        raise OperandError("unknown operator", argument="operator", got=name, limit=known)
+    return OPERATORS[name]
+
+
 def run_operator(
     name: str,
     *,
-    shape: ConvShape | DeformShape | tuple[int, int, int],
+    shape: Problem,
     target: Target,
     dtype: str | None = None,
     grads: Sequence[str] | None = None,
     cores: int | None = None,
     core_mask: int | None = None,
-    tiling: Mapping[str, object] | None = None,
+    tiling: Mapping[str, object] | Literal["auto"] | None = None,
     numerics: bool = True,
     seed: int = 0,
     integers: bool = False,
@@ -163,13 +187,83 @@ def run_operator(
 ) -> Run:
     """Run an operator on random operands; with `check`, its errors against the reference are noted in the run.
 
+    Args:
+        name: of an operator (`OPERATORS`), or of a kernel of one's own, `my_kernel.py:name`: that file is executed.
+        shape: the problem: what the operator's `shape` makes of a text.
+        target: the chip.
+        dtype: what it computes in; default its first type.
+        grads: gradients to compute; default all.
+        cores: how many cores (the first ones); default all.
+        core_mask: which cores, as bits, instead.
+        tiling: fields to keep, the others are chosen by rule; or "auto": what `search_tiling` finds.
+        numerics: compute values, or only time them.
+        seed: of the operands.
+        integers: small integers as operands.
+        check: compare results with the reference.
+
     Raises:
         TilesimError: an argument is refused.
     """
-    chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    run = _run(name, shape, target, dtype, grads, chosen, tiling, numerics, seed, integers, check)
-    run.call = {"grads": list(grads or ()), "cores": list(chosen)}
+    call = _call(name, shape, target, dtype, grads, cores, core_mask)
+    known = operator_named(name)
+    if tiling == "auto":
+        tiling = search_call(call, partial(_made, known)).tiling
+    values: dict[str, Any] = {"numerics": numerics, "seed": seed, "integers": integers, "check": check}
+    run = _made(known, replace(call, tiling=tiling or {}, **values))
+    run.call = {"grads": list(grads or ()), "cores": list(call.cores)}
     return run
+
+
+def search_tiling(
+    name: str,
+    *,
+    shape: Problem,
+    target: Target,
+    dtype: str | None = None,
+    grads: Sequence[str] | None = None,
+    cores: int | None = None,
+    core_mask: int | None = None,
+    tiling: Mapping[str, object] | None = None,
+    budget: int = BUDGET,
+) -> TileSearch:
+    """The best tiling of an operator's call, by timing runs: `kernels.search.search` says how.
+
+    Args:
+        name: of the operator; the next six are as of `run_operator`.
+        shape: the problem.
+        target: the chip.
+        dtype: what it computes in.
+        grads: gradients; each is searched for itself, with an even share of the budget.
+        cores: how many cores.
+        core_mask: which cores, as bits, instead.
+        tiling: fields to keep.
+        budget: runs at most.
+
+    Returns:
+        The search: `tiling` to be given to a call, and what the default rule's loses.
+
+    Raises:
+        TilesimError: an argument is refused.
+    """
+    if budget < 1:
+        what = "a search without a run"
+        raise OperandError(what, argument="budget", got=budget, limit="1 and more")
+    call = _call(name, shape, target, dtype, grads, cores, core_mask)
+    return search_call(replace(call, tiling=tiling or {}), partial(_made, operator_named(name)), budget)
+
+
+def _call(
+    name: str,
+    shape: Problem,
+    target: Target,
+    dtype: str | None,
+    grads: Sequence[str] | None,
+    cores: int | None,
+    core_mask: int | None,
+) -> Call:
+    """What was asked for, but for the tiling and the values."""
+    chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
+    return Call(name, shape, target, chosen, dtype, tuple(grads or ()))
 
 
 def run_again(record: Mapping[str, Any], target: Target) -> Run:
@@ -191,10 +285,22 @@ def run_again(record: Mapping[str, Any], target: Target) -> Run:
             where="run.json",
             remedy="run it with `tilesim run ... --out DIR`",
         )
-    made = shape_from(shape)
-    name, grads, cores = record["operator"], call["grads"], tuple(call["cores"])
-    tiling = None if "host" in OPERATORS[name].families else record["tiling"]  # a host's call has no tiling
-    return _run(name, made, target, record["dtype"], grads, cores, tiling, False, 0, False, False)
+    name = record["operator"]
+    if name not in OPERATORS:
+        what, remedy = "the saved run is not of an operator of tilesim", "run it once more with `tilesim run`"
+        raise OperandError(what, argument="operator", where="run.json", got=name, remedy=remedy)
+    again = Call(
+        operator=name,
+        shape=shape_from(shape),
+        target=target,
+        cores=tuple(call["cores"]),
+        dtype=record["dtype"],
+        grads=tuple(call["grads"]),
+        tiling={} if "host" in OPERATORS[name].families else record["tiling"],  # a host's call has no tiling
+        numerics=False,
+        check=False,
+    )
+    return _made(OPERATORS[name], again)
 
 
 def shape_from(shape: Mapping[str, Any]) -> ConvShape | DeformShape | tuple[int, int, int]:
@@ -212,88 +318,26 @@ def _frozen(value: object) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _run(
-    name: str,
-    shape: ConvShape | DeformShape | tuple[int, int, int],
-    target: Target,
-    dtype: str | None,
-    grads: Sequence[str] | None,
-    chosen: tuple[int, ...],
-    tiling: Mapping[str, object] | None,
-    numerics: bool,
-    seed: int,
-    integers: bool,
-    check: bool,
-) -> Run:
-    """Run an operator on the chosen cores."""
-    _require_family(name, target)
-    if name == "conv2d_backward_fast" and isinstance(shape, ConvShape):
-        _refuse_choices(name, dtype, tiling)
-        return run_backward_fast(
-            shape, target, len(chosen), numerics=numerics, seed=seed, integers=integers, check=check
-        )
-    computed = chosen_dtype(target, dtype, {})
-    kind = stored_in(computed)
-    if grads and not OPERATORS[name].gradients:
-        raise OperandError(
-            "gradients of an operator that has none", argument="grads", where=name, got=", ".join(grads)
-        )
-    if name == "conv2d_backprop_input" and isinstance(shape, ConvShape):
-        return run_backprop_input(
-            shape,
-            target,
-            kind,
-            chosen,
-            tiling=tiling,
-            numerics=numerics,
-            seed=seed,
-            integers=integers,
-            check=check,
-        )
-    if isinstance(shape, DeformShape):
-        more: dict[str, Any] = {
-            "tiling": tiling,
-            "numerics": numerics,
-            "seed": seed,
-            "integers": integers,
-            "check": check,
-        }
-        return run_deform_backward(shape, target, computed, chosen, grads=grads or None, **more)
-    if isinstance(shape, ConvShape):
-        call = _ConvCall(shape, target, computed, chosen, tiling, seed, integers, check)
-        return call.forward(numerics) if name == "conv_forward" else call.backward(numerics, grads)
-    m, n, k = shape
-    if not numerics:
-        return gemm(shape=shape, target=target, cores=chosen, dtype=computed, tiling=tiling, numerics=False)
-    require_gemm_capacity(shape, target, computed, chosen, tiling, check=check)
-    made = random_operands({"a": (m, k), "b": (k, n)}, kind, seed, integers, k)
-    run = gemm(made["a"], made["b"], target=target, cores=chosen, dtype=computed, tiling=tiling)
-    if check:
-        check_gemm(run, made["a"], made["b"])
-    return run
+def _made(operator: Operator, call: Call) -> Run:
+    """One call of an operator on the chosen cores.
 
-
-def _require_family(name: str, target: Target) -> None:
-    """A host runs the operators of hosts only, and they run nowhere else; others are refused by the operators."""
-    families = OPERATORS[name].families
-    if (target.family == "host") != ("host" in families):
+    Raises:
+        OperandError: it does not run on the family of the target, or has no gradients to ask for.
+    """
+    family = call.target.family
+    if family not in operator.families:
         raise OperandError(
             "the operator does not run on this family of targets",
             argument="target",
-            where=target.name,
-            got=target.family,
-            limit=", ".join(families),
+            where=call.target.name,
+            got=family,
+            limit=", ".join(operator.families),
         )
-
-
-def _refuse_choices(name: str, kind: str | None, tiling: Mapping[str, object] | None) -> None:
-    """Refuse what the page's call has no choice of."""
-    if kind not in (None, "fp32", "native"):
-        raise OperandError(
-            "the operator computes in fp32", argument="dtype", where=name, got=kind, limit="fp32"
-        )
-    if tiling:
-        raise OperandError("the operator has no tiling", argument="tiling", where=name, got=", ".join(tiling))
+    if call.grads and not operator.gradients:
+        what, got = "gradients of an operator that has none", ", ".join(call.grads)
+        raise OperandError(what, argument="grads", where=operator.name, got=got)
+    assert operator.function is not None  # noqa: S101  # all that can be run have one
+    return operator.function(call)
 
 
 def mask_cores(mask: int, target: Target) -> tuple[int, ...]:
@@ -311,54 +355,3 @@ def mask_cores(mask: int, target: Target) -> tuple[int, ...]:
             limit=f"0b1 to {bin((1 << target.groups) - 1)}",
         )
     return tuple(core for core in range(target.groups) if mask >> core & 1)
-
-
-@dataclass(frozen=True)
-class _ConvCall:
-    """A convolution on random operands."""
-
-    shape: ConvShape
-    target: Target
-    computed: str
-    cores: Sequence[int]
-    tiling: Mapping[str, object] | None
-    seed: int
-    integers: bool
-    check: bool
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What both directions are called with."""
-        options = {"shape": self.shape, "target": self.target, "cores": self.cores, "tiling": self.tiling}
-        return {**options, "dtype": self.computed}
-
-    def operands(self, shapes: Mapping[str, tuple[int, ...]], outputs: Sequence[str]) -> dict[str, Array]:
-        """Random operands for some outputs."""
-        terms = longest_sum(self.shape, outputs)
-        return random_operands(shapes, stored_in(self.computed), self.seed, self.integers, terms)
-
-    def backward(self, numerics: bool, grads: Sequence[str] | None) -> Run:
-        """Some gradients; default all."""
-        asked, shape = tuple(grads) if grads else OPERATORS["conv_backward"].gradients, self.shape
-        if not numerics:
-            return conv_backward(**self.options, grads=asked, numerics=False)
-        require_capacity(shape, self.target, self.computed, asked, check=self.check)
-        shapes = {"dy": shape.dy_shape, "w": shape.w_shape, "x": shape.x_shape}
-        needed = {name: dims for name, dims in shapes.items() if any(name in NEEDS.get(g, ()) for g in asked)}
-        made = self.operands(needed, asked)
-        dy, w, x = (made.get(name) for name in shapes)
-        run = conv_backward(dy, w, x=x, **self.options, grads=asked)
-        if self.check and dy is not None:
-            check_conv_backward(run, shape, dy, w, x)
-        return run
-
-    def forward(self, numerics: bool) -> Run:
-        """The output, without a bias."""
-        if not numerics:
-            return conv_forward(**self.options, numerics=False)
-        require_forward_capacity(self.shape, self.target, self.computed, check=self.check)
-        made = self.operands({"x": self.shape.x_shape, "w": self.shape.w_shape}, ("y",))
-        run = conv_forward(made["x"], made["w"], **self.options)
-        if self.check:
-            check_conv_forward(run, self.shape, made["x"], made["w"])
-        return run

@@ -17,8 +17,12 @@ from kernels.conv_forward import conv_forward
 from kernels.deform_backward import deform_conv_backward
 from kernels.errors import OperandError, ShapeError, TilingError
 from kernels.gemm import gemm
+from kernels.operators import run_operator, search_tiling
+from kernels.registry import Call, operator
+from kernels.search.search import TileSearch
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
+from kernels.shape.text import sizes
 from reports.comparison import Comparison, compare
 from reports.network import NetworkTimes
 from reports.sweeps.table import SweepTable
@@ -44,6 +48,7 @@ from tilesim.sweeps.api import sweep
 
 __all__ = [
     "BoundsError",
+    "Call",
     "CapacityError",
     "Comparison",
     "ConvShape",
@@ -62,6 +67,7 @@ __all__ = [
     "ShapeError",
     "SweepTable",
     "TargetError",
+    "TileSearch",
     "TilesimError",
     "TilingError",
     "Trace",
@@ -73,8 +79,12 @@ __all__ = [
     "gemm",
     "load_target",
     "network",
+    "operator",
     "read_network",
     "report",
+    "run_operator",
+    "search_tiling",
+    "sizes",
     "sweep",
 ]
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kernels.errors import ShapeError
 from kernels.shape.benchdnn import parse_benchdnn
@@ -56,13 +56,6 @@ def parse_shape(text: str) -> ConvShape:
     )
 
 
-def parse_for(operator: str, text: str) -> ConvShape | DeformShape | tuple[int, int, int]:
-    """Return the geometry of an operator's shape text, (m, n, k) for gemm; or raise `ShapeError`."""
-    if operator == "deform_conv_backward":
-        return parse_deform(text)
-    return parse_gemm(text) if operator == "gemm" else parse_shape(text)
-
-
 def shape_keys(operator: str) -> tuple[str, ...]:
     """Every key of an operator's shape text."""
     if operator == "gemm":
@@ -87,13 +80,25 @@ def parse_deform(text: str) -> DeformShape:
     return DeformShape(plain, values["deform_groups"], bool(values["mask"]))
 
 
+def sizes(*names: str) -> Callable[[str], dict[str, int]]:
+    """Return what reads a text such as `rows=4,columns=8`: all of these names, each a whole number from 0.
+
+    What it returns raises `ShapeError` naming the key at fault.
+    """
+
+    def parse(text: str) -> dict[str, int]:
+        if not isinstance(text, str):
+            raise ShapeError("a shape must be text", argument="shape", got=shown(text))
+        values = _pairs(text, names)
+        return {name: whole(name, _required(values, name), 0, SIZE_LIMIT) for name in names}
+
+    return parse
+
+
 def parse_gemm(text: str) -> tuple[int, int, int]:
     """Return (m, n, k) of a product's text `m=..,n=..,k=..`, none negative, or raise `ShapeError`."""
-    if not isinstance(text, str):
-        raise ShapeError("a shape must be text", argument="shape", got=shown(text))
-    values = _pairs(text, ("m", "n", "k"))
-    m, n, k = (whole(key, _required(values, key), 0, SIZE_LIMIT) for key in "mnk")
-    return m, n, k
+    values = sizes("m", "n", "k")(text)
+    return values["m"], values["n"], values["k"]
 
 
 def _pairs(text: str, known: Iterable[str]) -> dict[str, int]:

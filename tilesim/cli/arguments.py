@@ -8,10 +8,8 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from kernels.operators import OPERATORS, VENDOR_CALLS, Operator
-from kernels.shape.deform import DeformShape
-from kernels.shape.shapes import ConvShape
-from kernels.shape.text import parse_for
+from kernels.files import names_a_file
+from kernels.operators import OPERATORS, VENDOR_CALLS, Operator, Problem, operator_named
 from simulator.results.run import FORMAT
 from tilesim.cli.errors import ArgumentError
 
@@ -33,11 +31,14 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def find_operator(name: str) -> Operator:
-    """Return the operator of that name.
+    """Return the operator of that name; of `my_kernel.py:name` that of the file, which is executed.
 
     Raises:
         ArgumentError: there is none; the nearest name is in the remedy.
+        KernelFileError: the file cannot be used.
     """
+    if names_a_file(name):
+        return operator_named(name)
     if name in VENDOR_CALLS:
         remedy = f"tilesim operators {name} says how"
         raise ArgumentError(
@@ -50,9 +51,10 @@ def find_operator(name: str) -> Operator:
     return OPERATORS[name]
 
 
-def shape_of(operator: str, text: str) -> ConvShape | DeformShape | tuple[int, int, int]:
-    """Return the shape that the text describes: (m, n, k) for gemm, else the geometry of a convolution."""
-    return parse_for(operator, text)
+def shape_of(operator: str, text: str) -> Problem:
+    """Return the problem that the text describes: (m, n, k) for gemm, for most others the geometry of a convolution."""
+    problem: Problem = operator_named(operator).shape(text)
+    return problem
 
 
 def parse_grads(operator: Operator, text: str | None) -> tuple[str, ...] | None:
@@ -136,6 +138,25 @@ def parse_value(text: str) -> int | bool | str:
         return int(text, 0)
     except ValueError:
         return text
+
+
+def parse_tiling(texts: Iterable[str], budget: int | None) -> tuple[bool, dict[str, object]]:
+    """Return whether `auto` is among the texts of --tile, and the fields of the others.
+
+    Raises:
+        ArgumentError: a text is no pair, a key comes twice, or there is a budget for no search.
+    """
+    listed = list(texts)
+    auto = "auto" in listed
+    if budget is not None and not auto:
+        raise ArgumentError(
+            what="a budget without a search",
+            where="--search-budget",
+            got=budget,
+            remedy="give --tile auto too",
+        )
+    pairs = parse_pairs("--tile", (text for text in listed if text != "auto"))
+    return auto, {key: parse_value(text) for key, text in pairs.items()}
 
 
 def check_core_choice(cores: int | None, core_mask: str | None) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import tilesim
-from kernels.operators import run_operator
+from kernels.operators import Operator, run_operator
+from kernels.search.search import BUDGET
 from simulator.results.run import Run
 from tilesim.cli.arguments import (
     check_core_choice,
@@ -17,16 +18,28 @@ from tilesim.cli.arguments import (
     parse_core_mask,
     parse_grads,
     parse_pairs,
-    parse_value,
+    parse_tiling,
     remove_report,
     shape_of,
 )
 from tilesim.cli.errors import FAULT, ArgumentError, say
-from tilesim.cli.output import page_of, print_json, progress
+from tilesim.cli.output import page_of, print_json, progress, write_lines
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="What to run: see `tilesim operators`; or a kernel of yours, my_kernel.py:name (the file is executed)."
+    ),
+]
+Tile = Annotated[
+    list[str] | None,
+    typer.Option(help="A field of the tiling, key=value; repeatable. auto: search the others by timed runs."),
+]
+Budget = Annotated[int | None, typer.Option(min=1, help=f"Runs of --tile auto at most; default: {BUDGET}.")]
 
 
 def run(
-    operator: Annotated[str, typer.Argument(help="What to run: see `tilesim operators`.")],
+    operator: Name,
     target: Annotated[str, typer.Option(help="A target's name (see `tilesim targets`) or a TOML file.")],
     shape: Annotated[
         str,
@@ -38,9 +51,8 @@ def run(
     grads: Annotated[str | None, typer.Option(help="Gradients to compute, such as dx,dw.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="How many cores; default: all.")] = None,
     core_mask: Annotated[str | None, typer.Option(help="Which cores, as bits: 0b1111.")] = None,
-    tile: Annotated[
-        list[str] | None, typer.Option(help="A field of the tiling, key=value; repeatable.")
-    ] = None,
+    tile: Tile = None,
+    search_budget: Budget = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A number of the target, key=value; repeatable.")
     ] = None,
@@ -55,27 +67,38 @@ def run(
     """Run an operator on a target and say what it cost and what bounds it."""
     check_core_choice(cores, core_mask)
     _check_place(out, report=report)
-    chosen = find_operator(operator)
+    chosen, (auto, tiling) = find_operator(operator), parse_tiling(tile or (), search_budget)
+    call: dict[str, Any] = {
+        "shape": shape_of(operator, shape),
+        "target": tilesim.load_target(target, parse_pairs("--set", set_ or ())),
+        "dtype": dtype,
+        "grads": parse_grads(chosen, grads),
+        "cores": cores,
+        "core_mask": parse_core_mask(core_mask),
+    }
+    found = _search(operator, call, tiling, search_budget) if auto else None
     with progress(f"{operator} on {target}"):
         result = run_operator(
             operator,
-            shape=shape_of(operator, shape),
-            target=tilesim.load_target(target, parse_pairs("--set", set_ or ())),
-            dtype=dtype,
-            grads=parse_grads(chosen, grads),
-            cores=cores,
-            core_mask=parse_core_mask(core_mask),
-            tiling={key: parse_value(text) for key, text in parse_pairs("--tile", tile or ()).items()},
+            **call,
+            tiling=found.tiling if found else tiling,
             numerics=not timing_only,
             seed=seed,
             integers=integers,
             check=not (no_check or timing_only),
         )
-    _print(result, as_json=as_json)
+    _tell_of_file(chosen)
+    _print(result, found, as_json=as_json)
     page = _keep(result, out, report=report)
     if page and not as_json:
         typer.echo(page)
     _check_errors(result)
+
+
+def _tell_of_file(operator: Operator) -> None:
+    """Say on stderr that a kernel file was executed."""
+    if operator.file:
+        say(f"{operator.file} was executed: the code and the figures of {operator.name} are its own")
 
 
 def _check_place(out: Path | None, *, report: bool) -> None:
@@ -85,11 +108,20 @@ def _check_place(out: Path | None, *, report: bool) -> None:
         raise ArgumentError(what="no place for the report", where="--report", remedy="give --out DIR too")
 
 
-def _print(result: Run, *, as_json: bool) -> None:
+def _search(
+    operator: str, call: dict[str, Any], tiling: dict[str, object], budget: int | None
+) -> tilesim.TileSearch:
+    with progress(f"searching the tiling of {operator}"):
+        return tilesim.search_tiling(operator, **call, tiling=tiling, budget=budget or BUDGET)
+
+
+def _print(result: Run, found: tilesim.TileSearch | None, *, as_json: bool) -> None:
     if as_json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(result.summary())
+        print_json(result.to_dict() | ({"search": found.to_dict()} if found else {}))
+        return
+    typer.echo(result.summary())
+    if found:
+        write_lines(f"  search     {str(found).replace(chr(10), chr(10) + ' ' * 13)}")
 
 
 def _keep(result: Run, out: Path | None, *, report: bool) -> Path | None:

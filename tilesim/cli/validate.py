@@ -11,12 +11,15 @@ from targets.errors import TilesimError
 from targets.loader import load_target
 from tilesim.cli.output import print_json, print_table, progress
 from tilesim.cli.validate_ascend import print_ascend
+from tilesim.cli.validate_profile import print_profile
 from tilesim.validation.ascend_rows import PUBLISHED as ASCEND
 from tilesim.validation.instruction_rows import INSTRUCTIONS, read_instruction_rows
 from tilesim.validation.instruction_scores import ClassSummary, class_summaries, score_instructions
 from tilesim.validation.picture import PICTURE, keep_scatter
+from tilesim.validation.profile_columns import is_profile
 from tilesim.validation.rows import PUBLISHED, read_rows
 from tilesim.validation.scores import Score, Summary, score_rows, summaries
+from tilesim.validation.tables import head_of
 
 TARGET = "ft_m7032"
 
@@ -39,7 +42,11 @@ CLASS_HEADS = ("series", "class", "median %", "90 % within %", "rows")
 def validate(
     measured: Annotated[
         Path | None,
-        typer.Option("--measured", help="A CSV file of measurements with the columns of the published ones."),
+        typer.Option(
+            "--measured",
+            help="A CSV file of measurements with the columns of the published ones, or an Ascend profile:"
+            " op_summary_*.csv or kernel_details.csv.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option("--target", help=f"A target's name or a TOML file (products: {TARGET}).")
@@ -58,10 +65,16 @@ def validate(
             help="Only rows of this kind: microkernel, gemm, gemm-skinny, gemm-irregular; or forward, dx, dw.",
         ),
     ] = None,
+    l2: Annotated[
+        Literal["cold", "warm"], typer.Option("--l2", help="What the tasks of a profile find in L2.")
+    ] = "cold",
     out: Annotated[Path | None, typer.Option("--out", help=f"Directory for {PICTURE}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run the simulator on published measurements and print the errors (half a minute for all products)."""
+    if measured is not None and is_profile(head_of(measured)):
+        print_profile(measured, target, kind, l2, out, as_json)
+        return
     if suite == "instructions":
         _instructions(measured or INSTRUCTIONS, target, kind, out, as_json)
         return

@@ -12,7 +12,7 @@ from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from reports.sweeps.table import SweepTable
 from simulator.results.files import make_directory
-from tilesim.sweeps.call import Call
+from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.errors import SweepError
 from tilesim.sweeps.events import Done, Event, Job, Notice, run_here
 from tilesim.sweeps.fields import check_call, check_fields
@@ -72,7 +72,7 @@ def sweep(
             that the chip, the geometry or the tiling refuses ends its point alone: see `SweepTable.failed`.
     """
     asked = tuple(grads) if grads else None
-    call = Call(operator, target, shape, dtype, asked, cores, tiling or {}, overrides or {})
+    call = SweptCall(operator, target, shape, dtype, asked, cores, tiling or {}, overrides or {})
     values = {name: _values(name, given) for name, given in (vary or {}).items()}
     made = points_of(values, points, sample, seed)
     check_call(call)
@@ -143,5 +143,5 @@ def _keep(store: Store, event: Done, on_row: Told | None) -> None:
         on_row(len(store.rows), len(store.points), row)
 
 
-def _job(call: Call, number: int, point: Point) -> Job:
+def _job(call: SweptCall, number: int, point: Point) -> Job:
     return Job(number, lambda: call.task(dict(point.values)))

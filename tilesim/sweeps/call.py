@@ -11,9 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from kernels.operators import operator_named
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
-from kernels.shape.text import parse_for
 from simulator.results.run import plain
 from targets.loader import target_source
 from targets.schema import Target
@@ -30,7 +30,7 @@ Task = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Call:
+class SweptCall:
     """One call of an operator, of which a sweep varies some arguments.
 
     Attributes:
@@ -81,7 +81,7 @@ class Call:
     def _shape(self, varied: Mapping[str, Value]) -> dict[str, object]:
         shape = self.shape
         if isinstance(shape, str):
-            shape = parse_for(self.operator, self.shape_text(varied))
+            shape = operator_named(self.operator).shape(self.shape_text(varied))
         return dict(zip("mnk", shape, strict=True)) if isinstance(shape, tuple) else shape.to_dict()
 
     def shape_text(self, varied: Mapping[str, Value]) -> str:

@@ -11,7 +11,7 @@ from kernels.shape.text import shape_keys
 from targets.errors import TilesimError
 from targets.leaves import dotted
 from targets.overrides import values_of
-from tilesim.sweeps.call import PLAIN_FIELDS, SHAPE, TILE, Call
+from tilesim.sweeps.call import PLAIN_FIELDS, SHAPE, TILE, SweptCall
 from tilesim.sweeps.errors import SweepError
 from tilesim.sweeps.points import Point
 from tilesim.sweeps.work import run_task
@@ -23,7 +23,7 @@ SHRUNK = {"n", "m"}
 """Keys of a shape that are set to 1 to ask for the fields of its tiling: a batch or rows less, the same fields."""
 
 
-def check_call(call: Call) -> None:
+def check_call(call: SweptCall) -> None:
     """Refuse an operator that is not known, or a target or shape that cannot be read, before anything runs.
 
     Raises:
@@ -38,7 +38,7 @@ def check_call(call: Call) -> None:
         raise SweepError(what, where=call.base.name, got=call.base.family, limit=", ".join(families))
 
 
-def check_fields(call: Call, first: Point) -> None:
+def check_fields(call: SweptCall, first: Point) -> None:
     """Refuse a varied field that does not exist, or one that the call fixes; `first` is any point.
 
     Values are not looked at: one that the chip, the geometry or the tiling refuses makes a failed point.
@@ -57,13 +57,13 @@ def check_fields(call: Call, first: Point) -> None:
     _check_tiling(call, dict(first.values))
 
 
-def known_fields(call: Call) -> list[str]:
+def known_fields(call: SweptCall) -> list[str]:
     """Every field of a call that can be varied but those of the tiling, which depend on the shape and the gradients."""
     shape = [SHAPE + key for key in shape_keys(call.operator)]
     return [*PLAIN_FIELDS, *shape, *(dotted(key) for key, _ in values_of(call.base))]
 
 
-def _check_not_fixed(call: Call, name: str) -> None:
+def _check_not_fixed(call: SweptCall, name: str) -> None:
     fixed = {
         "cores": call.cores is not None,
         "dtype": call.dtype is not None,
@@ -94,7 +94,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
-def _check_tiling(call: Call, values: Mapping[str, int | float | bool | str]) -> None:
+def _check_tiling(call: SweptCall, values: Mapping[str, int | float | bool | str]) -> None:
     """Ask the operator for each field of the tiling, with one image or row of the problem: only it knows its fields."""
     for name in (name for name in values if name.startswith(TILE)):
         others = {key: value for key, value in values.items() if not key.startswith(TILE)}

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from reports.sweeps.table import FORMAT, FORMAT_VERSION, SweepTable
 from simulator.results.files import RunFileError
-from tilesim.sweeps.call import Call
+from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.errors import SweepError
 from tilesim.sweeps.points import Point
 from tilesim.sweeps.work import LOST, Row
@@ -44,7 +44,7 @@ class Store:
         RunFileError: it cannot be read or written.
     """
 
-    def __init__(self, call: Call, points: Sequence[Point], path: Path | None) -> None:
+    def __init__(self, call: SweptCall, points: Sequence[Point], path: Path | None) -> None:
         self.call, self.points, self.path = call, points, path
         self.rows: dict[str, Row] = {}
         self._journal = Journal(path, self._head()) if path else None

@@ -7,13 +7,12 @@ first launch finds: operands of the language model's profile were written just b
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from kernels.shape.shapes import ConvShape
-from targets.errors import TilesimError
+from tilesim.validation.tables import Record, head_of, read_table
 
 FOLDER = Path(__file__).parent
 PUBLISHED = {"conv": FOLDER / "conv_ascend.csv", "gemm": FOLDER / "gemm_ascend.csv"}
@@ -21,6 +20,16 @@ PUBLISHED = {"conv": FOLDER / "conv_ascend.csv", "gemm": FOLDER / "gemm_ascend.c
 
 FIGURES = ("mac", "mte1", "mte2", "fixpipe", "scalar", "core", "duration")
 """What is measured, in microseconds: busy times of the pipes (mean over the cores used), the cores' time, and all."""
+
+COLUMNS = ("id", "target", "set", "product", "dtype", "duration_us")
+"""Columns that a file must have, beside those of its problems."""
+
+CONVOLUTION = (
+    *("op", "N", "Cin", "D", "H", "W", "Cout", "Kd", "Kh", "Kw"),
+    *("stride", "pad_low", "pad_high", "dilation", "groups"),
+)
+PRODUCT = ("m", "n", "k", "trans_a", "trans_b")
+"""What a problem is made of."""
 
 DTYPES = {"float": "fp32", "float16": "fp16"}
 """Names of data types in the sources."""
@@ -80,16 +89,11 @@ def read_ascend_rows(path: Path) -> list[AscendRow]:
     Raises:
         TilesimError: the file lacks a column, or a row makes no sense.
     """
-    with path.open(newline="", encoding="utf-8") as file:
-        try:
-            return [_row(row) for row in csv.DictReader(file)]
-        except KeyError as error:
-            raise TilesimError("a column is missing", where=path.name, got=str(error)) from None
-        except ValueError as error:
-            raise TilesimError("a row that cannot be read", where=path.name, got=str(error)) from None
+    own = CONVOLUTION if "Cout" in head_of(path) else PRODUCT
+    return read_table(path, (*COLUMNS, *own), _row)
 
 
-def _row(row: dict[str, str]) -> AscendRow:
+def _row(row: Record) -> AscendRow:
     convolution = "Cout" in row
     op = row["op"] if convolution else "gemm"
     problem = _shape(row) if convolution else _product(row)
@@ -97,7 +101,7 @@ def _row(row: dict[str, str]) -> AscendRow:
     measured = {name: float(row[f"{name}_us"]) for name in FIGURES if row.get(f"{name}_us")}
     return AscendRow(
         name=row["id"],
-        label=f"{op} {_sizes(problem)}",
+        label=f"{op} {sizes_of(problem)}",
         group=_group(row, op, bool(row.get("mac_us") and row.get("mte1_us"))),
         target=row["target"],
         overrides=dict(part.split("=", 1) for part in row["set"].split(",") if part),
@@ -111,14 +115,14 @@ def _row(row: dict[str, str]) -> AscendRow:
     )
 
 
-def _group(row: dict[str, str], op: str, pipes: bool) -> str:
+def _group(row: Record, op: str, pipes: bool) -> str:
     kind = "profile" if pipes else "duration"
     if op == "gemm":
         return f"{row['target']} {row['dtype']} {kind}"
     return f"{row['target']} {kind}"
 
 
-def _shape(row: dict[str, str]) -> ConvShape:
+def _shape(row: Record) -> ConvShape:
     axes = slice(0 if int(row["D"]) > 1 or int(row["Kd"]) > 1 else 1, 3)
     lows, highs = (tuple(map(int, row[name].split("x"))) for name in ("pad_low", "pad_high"))
     return ConvShape(
@@ -134,12 +138,13 @@ def _shape(row: dict[str, str]) -> ConvShape:
     )
 
 
-def _product(row: dict[str, str]) -> Product:
+def _product(row: Record) -> Product:
     sizes = (int(row["m"]), int(row["n"]), int(row["k"]))
     return Product(*sizes, row["trans_a"] == "T", row["trans_b"] == "T")
 
 
-def _sizes(problem: ConvShape | Product) -> str:
+def sizes_of(problem: ConvShape | Product) -> str:
+    """The sizes of a problem, for a table."""
     if isinstance(problem, Product):
         return f"{problem.m}x{problem.n}x{problem.k}"
     size, kernel = ("x".join(map(str, v)) for v in (problem.size, problem.kernel))

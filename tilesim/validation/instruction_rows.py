@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from simulator.cube.fractals import FRACTAL_BYTES
-from targets.errors import TilesimError
+from tilesim.validation.tables import Record, read_table
 
 INSTRUCTIONS = Path(__file__).with_name("instructions_ascend.csv")
 """Micro-benchmarks of msKPP (xiaobingling93-pixel/Ascend-mskpp, csrc/prof_data/resource910b.cpp): moves, products and,
@@ -78,32 +77,20 @@ def read_instruction_rows(path: Path = INSTRUCTIONS) -> list[InstructionRow]:
     Raises:
         TilesimError: it cannot be read, a column is missing, or a value is not usable.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-            if missing:
-                what = "a file of measurements without some columns"
-                raise TilesimError(what, where=str(path), got=", ".join(missing), limit=", ".join(COLUMNS))
-            return [_row(record, f"{path}, line {reader.line_num}") for record in reader]
-    except (OSError, UnicodeDecodeError) as error:
-        raise TilesimError("measurements that cannot be read", where=str(path), got=str(error)) from None
+    return read_table(path, COLUMNS, _row)
 
 
-def _row(record: dict[str, str], where: str) -> InstructionRow:
-    try:
-        return InstructionRow(
-            name=record["id"],
-            target=record["target"],
-            instruction=record["instruction"],
-            sizes=_sizes(record["size"]) if record["cycles"] else {},
-            bursts=record["bursts"],
-            mode=_mode(record.get("mode") or "", record["target"]),
-            clock_mhz=float(record["clock_mhz"] or 0),
-            cycles=float(record["cycles"]) if record["cycles"] else None,
-        )
-    except ValueError as error:
-        raise TilesimError("a measurement that is not usable", where=where, got=str(error)) from None
+def _row(record: Record) -> InstructionRow:
+    return InstructionRow(
+        name=record["id"],
+        target=record["target"],
+        instruction=record["instruction"],
+        sizes=_sizes(record["size"]) if record["cycles"] else {},
+        bursts=record["bursts"],
+        mode=_mode(record.get("mode", ""), record["target"]),
+        clock_mhz=float(record["clock_mhz"] or 0),
+        cycles=float(record["cycles"]) if record["cycles"] else None,
+    )
 
 
 def _sizes(text: str) -> dict[str, int]:

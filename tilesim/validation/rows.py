@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import TilesimError
+from tilesim.validation.tables import Record, read_table
 
 PUBLISHED = Path(__file__).with_name("gemm_ft_m7032.csv")
 """Micro-kernels and products of the FT-M7032 GEMM papers."""
@@ -74,36 +73,24 @@ def read_rows(path: Path = PUBLISHED) -> list[Row]:
     Raises:
         TilesimError: it cannot be read, a column is missing, or a value is no number.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-            if missing:
-                what = "a file of measurements without some columns"
-                raise TilesimError(what, where=str(path), got=", ".join(missing), limit=", ".join(COLUMNS))
-            return [_row(record, f"{path}, line {reader.line_num}") for record in reader]
-    except (OSError, UnicodeDecodeError) as error:
-        raise TilesimError("measurements that cannot be read", where=str(path), got=str(error)) from None
+    return read_table(path, COLUMNS, _row)
 
 
-def _row(record: dict[str, str], where: str) -> Row:
+def _row(record: Record) -> Row:
     measured, formula = record["gflops_per_core"], record.get("cycles")
-    try:
-        if record["mode"][:2] not in ("NN", "NT", "TN", "TT"):
-            raise ValueError(f"mode {record['mode']!r}")
-        return Row(
-            name=record["id"],
-            chip=record["chip"],
-            cores=int(record["cores"]),
-            dtype=record["dtype"],
-            kind=record["kind"],
-            mode=record["mode"],
-            m=int(record["M"]),
-            n=int(record["N"]),
-            k=int(record["K"]),
-            blocking={name: int(record[name]) for name in BLOCKING if record.get(name)},
-            gflops_per_core=float(measured) if measured else None,
-            cycles=int(formula) if formula else None,
-        )
-    except ValueError as error:
-        raise TilesimError("a measurement that is not usable", where=where, got=str(error)) from None
+    if record["mode"][:2] not in ("NN", "NT", "TN", "TT"):
+        raise ValueError(f"mode {record['mode']!r}")
+    return Row(
+        name=record["id"],
+        chip=record["chip"],
+        cores=int(record["cores"]),
+        dtype=record["dtype"],
+        kind=record["kind"],
+        mode=record["mode"],
+        m=int(record["M"]),
+        n=int(record["N"]),
+        k=int(record["K"]),
+        blocking={name: int(record[name]) for name in BLOCKING if record.get(name)},
+        gflops_per_core=float(measured) if measured else None,
+        cycles=int(formula) if formula else None,
+    )

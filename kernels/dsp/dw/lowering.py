@@ -48,10 +48,14 @@ class DbOperands:
 
 def dw_tiling(shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object]) -> DwTiling:
     """The tiling of dw on the machine's cores: chosen where it is not given."""
+    return plan(dw_setting(shape, operand, machine, given), given)
+
+
+def dw_setting(shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object]) -> Setting:
+    """What a tiling of dw is chosen for."""
     half = operand.name == "fp16" and given.get("fp16_accumulate") == "fp16"
     sum_type = dtype("fp16" if half else "fp32")
-    setting = Setting(Geometry.of(shape), machine.target, operand, sum_type, len(machine.cores))
-    return plan(setting, given)
+    return Setting(Geometry.of(shape), machine.target, operand, sum_type, len(machine.cores))
 
 
 def allocate_dw(shape: ConvShape, operand: DType, machine: Machine, tiling: DwTiling) -> DwOperands:

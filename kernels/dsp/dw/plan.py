@@ -60,23 +60,32 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DwTiling:
 
 @lru_cache(maxsize=256)
 def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DwTiling:
-    filler: dict[str, object] = dict.fromkeys(("groups", "out_channels", "taps", "channels", "k", "rows"), 1)
-    probe = checked({"split": "batch", **filler, **dict(kept)})
-    fields = _Given(frozenset(name for name, _ in kept), probe)
     best, least = None, 0.0
-    for tiling in _candidates(setting, fields):
-        cycles = estimate(setting, tiling)
+    for cycles, tiling in candidates(setting, dict(kept)):
         if best is None or cycles < least:
             best, least = tiling, cycles
     if best is None:
         raise TilingError(
             "no tiling fits the memories",
-            field=PREFIX + min(fields.names, default="k"),
+            field=PREFIX + min(dict(kept), default="k"),
             got=dict(kept) or "the default",
             where=setting.target.name,
             remedy="lower dw.k, dw.out_channels, dw.channels, dw.taps or dw.groups, or give fewer fields",
         )
     return best
+
+
+def candidates(setting: Setting, given: Mapping[str, object]) -> Iterator[tuple[float, DwTiling]]:
+    """Every tiling that is tried and fits, behind its estimate in cycles; `given` fields are kept.
+
+    Raises:
+        TilingError: a given field is not usable.
+    """
+    kept = {k: v for k, v in given.items() if (k, v) != ("split", "auto")}
+    filler: dict[str, object] = dict.fromkeys(("groups", "out_channels", "taps", "channels", "k", "rows"), 1)
+    fields = _Given(frozenset(kept), checked({"split": "batch", **filler, **kept}))
+    for tiling in _candidates(setting, fields):
+        yield estimate(setting, tiling), tiling
 
 
 def _candidates(setting: Setting, given: _Given) -> Iterator[DwTiling]:

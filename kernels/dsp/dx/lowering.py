@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kernels.dsp.dx.estimate import Setting
 from kernels.dsp.dx.geometry import Geometry
 from kernels.dsp.dx.kernel import ConvDx, DxTensors
 from kernels.dsp.dx.plan import plan, setting_for
@@ -33,10 +34,15 @@ def dx_tiling(
     shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object], *, bias: bool = False
 ) -> DxTiling:
     """The tiling of dx on the machine's cores, chosen where it is not given; with room for a bias if there is one."""
+    setting = dx_setting(shape, operand, machine, given)
+    return plan(replace(setting, bias=True) if bias else setting, given)
+
+
+def dx_setting(shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object]) -> Setting:
+    """What a tiling of dx is chosen for."""
     sum_type = dtype("fp16" if operand.name == "fp16" and given.get("fp16_accumulate") == "fp16" else "fp32")
     cores = len(machine.cores)
-    setting = setting_for(Geometry.of(shape), machine.target, operand, sum_type, operand, cores)
-    return plan(replace(setting, bias=True) if bias else setting, given)
+    return setting_for(Geometry.of(shape), machine.target, operand, sum_type, operand, cores)
 
 
 def allocate_dy(shape: ConvShape, operand: DType, machine: Machine) -> Buffer:

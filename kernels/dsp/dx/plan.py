@@ -72,10 +72,24 @@ def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
     return _search(setting, dict(kept))
 
 
-def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
+def candidates(setting: Setting, given: Mapping[str, object]) -> list[Candidate]:
+    """Every tiling that is tried and fits; `given` fields are kept.
+
+    Raises:
+        TilingError: a given field is not usable.
+    """
+    given = {
+        k: v
+        for k, v in {**default_look_ahead(setting.target), **given}.items()
+        if (k, v) != ("split", "auto")
+    }
     probe = checked({**_FILLER, **given, **_consistent(given)})
     _require_whole_rows(setting.geometry, probe, given)
-    found = list(_candidates(setting, given, probe))
+    return list(_candidates(setting, given, probe))
+
+
+def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
+    found = candidates(setting, given)
     if not found:
         raise TilingError(
             "no tiling fits the memories",

@@ -40,14 +40,20 @@ def forward_tiling(
         TilingError: a field is not usable, or nothing fits with it.
     """
     fields = as_panels(given)
+    try:
+        return plan(forward_setting(shape, operand, machine, fields, bias=bias), fields)
+    except TilingError as error:
+        raise renamed(error, given) from None
+
+
+def forward_setting(
+    shape: ConvShape, operand: DType, machine: Machine, fields: Mapping[str, object], *, bias: bool = False
+) -> ForwardSetting:
+    """What a tiling is chosen for; `fields` are those of panels."""
     half = operand.name == "fp16" and fields.get("fp16_accumulate") == "fp16"
     sum_type, turned = dtype("fp16" if half else "fp32"), ForwardGeometry.turned(Geometry.of(shape))
     cores = len(machine.cores)
-    setting = ForwardSetting(turned, machine.target, operand, sum_type, operand, cores, bias=bias)
-    try:
-        return plan(setting, fields)
-    except TilingError as error:
-        raise renamed(error, given) from None
+    return ForwardSetting(turned, machine.target, operand, sum_type, operand, cores, bias=bias)
 
 
 def allocate_forward(

@@ -1,7 +1,6 @@
 """Pictures for 1, 4, 24 and 64 cores, and what stands in them."""
 
 import struct
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -169,16 +168,14 @@ def test_timeline_of_a_stretch(saved_runs: dict[int, SavedRun]) -> None:
     assert top.get_xlim() == pytest.approx((5000 / 1800, 9000 / 1800))
 
 
-def test_large_trace_is_drawn_quickly(tmp_path: Path) -> None:
-    """200,000 instructions on 24 cores are drawn in seconds, as images and not as boxes."""
+def test_a_large_trace_is_drawn_as_images(tmp_path: Path) -> None:
+    """200,000 instructions on 24 cores are images and not boxes, which would take minutes."""
     run = synthetic_run(24, 1700)
     assert len(run.trace) > 200_000
     run.save(tmp_path)
     saved = load(tmp_path)
-    begun = time.perf_counter()
     for draw in (draw_timeline, draw_utilisation, draw_traffic):
         write_png(draw(saved))(tmp_path / "picture.png")
-    assert time.perf_counter() - begun < 20  # about 2 on an idle machine
     axes = draw_timeline(saved).axes[0]
     assert len(axes.images) == 24 * 4
     assert sum(len(c.get_paths()) for c in axes.collections) < 10

@@ -238,13 +238,16 @@ def test_percent(share: float, text: str) -> None:
     assert percent(share) == text
 
 
-def test_a_million_rows_take_about_a_second() -> None:
-    """All figures of a million rows are computed without a loop over them."""
+def test_rows_are_not_looped_over() -> None:
+    """All figures of a million rows take less time than a loop that looks at every number of them."""
     trace = random_trace(250_000, 4, seed=1)
-    begun = time.perf_counter()
-    measure(trace, TARGET, cores=4, cycles=int(trace["end"].max()))
     assert len(trace) == 1_000_000
-    assert time.perf_counter() - begun < 5  # leaves room for a busy machine
+    columns = [column for column in trace.columns().values() if column.dtype.kind in "iu"]
+    begun = time.process_time()
+    measure(trace, TARGET, cores=4, cycles=int(trace["end"].max()))
+    measured = time.process_time() - begun
+    assert sum(1 for column in columns for number in column if int(number) >= 0) > len(trace)
+    assert measured < time.process_time() - begun - measured
 
 
 def random_trace(rows: int, cores: int, seed: int) -> Trace:

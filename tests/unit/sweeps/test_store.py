@@ -12,13 +12,13 @@ import pytest
 
 from reports.sweeps.table import SweepTable
 from simulator.results.files import RunFileError
-from tilesim.sweeps.call import Call
+from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.errors import SweepError
 from tilesim.sweeps.points import Point, points_of
 from tilesim.sweeps.store import Store
 from tilesim.sweeps.work import LOST, ended
 
-CALL = Call("gemm", "mt7004", "m=8,n=8,k=8")
+CALL = SweptCall("gemm", "mt7004", "m=8,n=8,k=8")
 POINTS = points_of({"cores": (1, 2, 3), "dtype": ("fp16", "fp32")})
 
 
@@ -162,8 +162,8 @@ def test_another_sweep_is_refused(tmp_path: Path) -> None:
     finished(path)
     before = path.read_bytes()
     others = [
-        (Call("gemm", "mt7004", "m=8,n=8,k=9"), POINTS, "another sweep"),
-        (Call("gemm", "mt7004", "m=8,n=8,k=8", overrides={"groups": 3}), POINTS, "another sweep"),
+        (SweptCall("gemm", "mt7004", "m=8,n=8,k=9"), POINTS, "another sweep"),
+        (SweptCall("gemm", "mt7004", "m=8,n=8,k=8", overrides={"groups": 3}), POINTS, "another sweep"),
         (CALL, points_of({"cores": (1, 2, 3)}), "another sweep"),
         (CALL, POINTS[1:], "points that this sweep does not have"),
     ]
@@ -180,7 +180,7 @@ def test_a_journal_of_another_sweep_is_refused(tmp_path: Path) -> None:
     killed_after(2, path)
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(SweepError, match="another sweep"):
-        Store(Call("gemm", "mt7004", "m=8,n=8,k=9"), POINTS, path)
+        Store(SweptCall("gemm", "mt7004", "m=8,n=8,k=9"), POINTS, path)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 

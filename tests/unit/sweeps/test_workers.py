@@ -15,7 +15,7 @@ import pytest
 import tilesim as ts
 from reports.sweeps.table import SweepTable
 from tilesim.sweeps import local
-from tilesim.sweeps.call import Call
+from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.events import Done, Job, Notice
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +46,7 @@ def children() -> list[int]:
 
 def task() -> dict[str, Any]:
     """A small point."""
-    return Call("gemm", "mt7004", "m=8,n=8,k=8", cores=1).task({})
+    return SweptCall("gemm", "mt7004", "m=8,n=8,k=8", cores=1).task({})
 
 
 def test_a_worker_that_is_killed_loses_no_point() -> None:

@@ -1,6 +1,5 @@
 """Loading targets: names and files, what they extend, and every refusal's words."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -34,12 +33,8 @@ def test_a_name_or_the_text_of_a_path_loads(tmp_path: Path) -> None:
 
 
 def test_a_shipped_target_is_read_once() -> None:
-    """The second load is the same object, in microseconds."""
-    first = load_target("mt7004")
-    began = time.perf_counter()
-    for _ in range(1000):
-        assert load_target("mt7004") is first
-    assert time.perf_counter() - began < 0.1
+    """The second load is the same object."""
+    assert load_target("mt7004") is load_target("mt7004")
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:

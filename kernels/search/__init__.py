@@ -1,0 +1,1 @@
+"""Finding the best tiling of a kernel on a target among those that it allows, by timing runs."""
