@@ -67,6 +67,11 @@ class Geometry:
         """The box (plane, planes, row, rows, column, columns) of what is read for a panel of the result, if any."""
         return dy_hull(self, (d, h, hb, w, wb))
 
+    @staticmethod
+    def reach(axis: Axis, length: int) -> int:
+        """Places of what is read in the hull of `length` neighbours of the result along an axis, at most."""
+        return (length - 1 + (axis.kernel - 1) * axis.dilation) // axis.stride + 1
+
     @classmethod
     def of(cls, shape: ConvShape) -> Geometry:
         """The geometry of a checked shape; of a transposed convolution, that of the plain one it is the adjoint of.

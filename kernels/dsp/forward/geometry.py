@@ -39,6 +39,11 @@ class ForwardGeometry(Geometry):
         """The box of x that the outputs of a panel read, if they read any."""
         return input_hull(self, d, h, hb, w, wb)
 
+    @staticmethod
+    def reach(axis: Axis, length: int) -> int:
+        """Places of x in the hull of `length` neighbouring outputs along an axis."""
+        return (length - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1
+
 
 def _turned(axis: Axis) -> Axis:
     return Axis(axis.out, axis.size, axis.kernel, axis.stride, axis.low, axis.dilation)
