@@ -86,7 +86,7 @@ def sweep(
     """Time an operator at many points, without values; a sweep that was stopped goes on from its file."""
     if workers is not None and scheduler is not None:
         raise ArgumentError(what="two who run", where="--workers and --scheduler", remedy="give one of them")
-    with _progress(f"{operator} on {target}") as on_row:
+    with _told_where(out), _progress(f"{operator} on {target}") as on_row:
         table = tilesim.sweep(
             operator,
             target=target,
@@ -113,6 +113,20 @@ def sweep(
             if not as_json:
                 write_lines(str(file))
     _check_outcome(table)
+
+
+@contextlib.contextmanager
+def _told_where(out: Path | None) -> Iterator[None]:
+    """Of an interrupted sweep, say that it goes on from its file.
+
+    Raises:
+        KeyboardInterrupt: with that text.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        left = f"{out} has the points that were done: the same command goes on from there"
+        raise KeyboardInterrupt(left if out and out.exists() else "no --out: nothing is kept") from error
 
 
 @contextlib.contextmanager
