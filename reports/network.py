@@ -14,7 +14,7 @@ from typing import Any
 
 from reports.network_memory import Held, held
 from reports.network_rows import cells, headings, layer_fields, lined_up, total_lines
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import make_directory, text_writer, write_aside
 from simulator.results.run import plain
 
 PARTS = ("forward", "dx", "dw", "db")
@@ -232,9 +232,9 @@ class NetworkTimes:
         try:
             write_aside(
                 {
-                    folder / TABLE: lambda path: path.write_text(self._csv(), encoding="utf-8"),
+                    folder / TABLE: text_writer(self._csv()),
                     folder / PICTURE: write_png(draw_network(self)),
-                    folder / RECORD: lambda path: path.write_text(record, encoding="utf-8"),
+                    folder / RECORD: text_writer(record),
                 }
             )
         except BaseException:

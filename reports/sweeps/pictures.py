@@ -9,8 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from reports.canvas import LEFT, WIDTH, pixels, shortened, write_png
-from reports.colours import FAINT, INK
+from reports.canvas import shortened, write_heading, write_png
 from reports.sweeps.curves import draw_curves
 from reports.sweeps.front import Row, best_by, chosen_costs, is_number, require_numbers, values_of
 from reports.sweeps.heat_map import draw_heat_map
@@ -158,13 +157,9 @@ def _best_note(others: Sequence[str]) -> str:
 
 
 def _titled(figure: Figure, table: SweepTable, what: str, note: str) -> Figure:
-    height, x = pixels(figure)[1], LEFT / WIDTH
     call = table.call
     head = f"{what[0].upper()}{what[1:]}: {call['operator']} on {call['target']}"
-    figure.text(
-        x, 1 - 26 / height, shortened(head, 130), fontsize=12, fontweight="bold", color=INK, va="center"
-    )
     failed = f"{len(table.failed)} of {len(table)} points failed" if table.failed else f"{len(table)} points"
     below = "; ".join(filter(None, [call_text(call), failed, note]))
-    figure.text(x, 1 - 50 / height, shortened(below, 230), fontsize=9, color=FAINT, va="center")
+    write_heading(figure, shortened(head, 130), shortened(below, 230))
     return figure

@@ -38,6 +38,11 @@ def write_aside(writers: Mapping[Path, Callable[[Path], object]]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def text_writer(text: str) -> Callable[[Path], object]:
+    """A writer of a text in UTF-8 for `write_aside`."""
+    return lambda path: path.write_text(text, encoding="utf-8", newline="")
+
+
 def make_directory(path: Path) -> None:
     """Make a directory, with those above it, unless it is there.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.results.critical.advice import advice
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import make_directory, text_writer, write_aside
 from simulator.results.metrics import Metrics, measure
 from simulator.results.summary import Summary
 from simulator.results.trace import Trace
@@ -198,7 +198,7 @@ class Run:
         write_aside(
             {
                 folder / TRACE_FILE: self.trace.write_in_place,
-                folder / RUN_FILE: lambda path: path.write_text(text, encoding="utf-8"),
+                folder / RUN_FILE: text_writer(text),
             }
         )
 

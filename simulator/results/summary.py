@@ -150,7 +150,8 @@ def _launches(launches: Sequence[Mapping[str, Any]]) -> str:
         if name in longest
     ]
     rest = sum(times for name, times in count.items() if name not in longest)
-    return f"{len(launches)}: {', '.join(shown)}{f' and {rest} more' if rest else ''} (cycles)" if launches else ""
+    more = f" and {rest} more" if rest else ""
+    return f"{len(launches)}: {', '.join(shown)}{more} (cycles)" if launches else ""
 
 
 def _errors(errors: Mapping[str, float | str] | None, tolerance: Mapping[str, float | str] | None) -> str:

@@ -36,7 +36,7 @@ class OneLineGroup(TyperGroup):
         call = functools.partial(super().main, plain, *rest, **{**options, "standalone_mode": False})
         sys.exit(exit_status(call, debug=plain != given))
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the sub-command.
 
         Raises:

@@ -47,7 +47,7 @@ def network(
         step: a training step: forward too. Where a target has a cache, all forward convolutions and then the gradients,
             the last layer's first, run on one machine, and each finds in the cache what was left there.
         all_dx: time dx of a convolution that no convolution lies before, too.
-        jobs: processes that share the work. With more than one, a script needs `if __name__ == "__main__":`.
+        jobs: processes that share the work.
         report: is called as pieces of work are done.
 
     Returns:

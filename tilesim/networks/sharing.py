@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 
 from reports.network import LayerTime
 from tilesim.networks.plans import Plan, Task
+from tilesim.workers.pool import TRIES, Done, Lost, Piece, Pool
+from tilesim.workers.process import WorkerDiedError
 
 Report = Callable[[int, int], None]
 """Is told how many pieces of work are done, and of how many."""
@@ -41,7 +40,12 @@ class _Count:
 
 
 def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[int, list[LayerTime]]]:
-    """Each task's place and result as it comes, the largest first where several processes share them."""
+    """Each task's place and result as it comes, the largest first where several processes share them.
+
+    Raises:
+        WorkerDiedError: the processes that tried one died.
+        WorkError: one raised.
+    """
     if min(jobs, len(tasks)) <= 1:
         for place, task in enumerate(tasks):
             found = task.run(count.add)
@@ -50,20 +54,16 @@ def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[
             yield place, found
         return
     order = sorted(range(len(tasks)), key=lambda place: -tasks[place].size)
-    # A forked child would have the locks of the parent's threads, which a progress bar has.
-    context, count_of = get_context("spawn"), min(jobs, len(tasks))
-    with ProcessPoolExecutor(count_of, mp_context=context, initializer=_end_when_interrupted) as pool:
-        futures = {pool.submit(tasks[place].run): place for place in order}
-        try:
-            for future in as_completed(futures):
-                found = future.result()
-                count.add(len(found))
-                yield futures[future], found
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with Pool(Task.run, [_piece(place, tasks[place]) for place in order], jobs) as workers:
+        for event in workers.events():
+            if isinstance(event, Lost):
+                raise WorkerDiedError(
+                    f"{TRIES} processes died at the same work, the last with {event.reason}"
+                )
+            if isinstance(event, Done):
+                count.add(len(event.result))
+                yield event.number, event.result
 
 
-def _end_when_interrupted() -> None:
-    """A process that is interrupted ends without a word: the one that a person started says what there is to say."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _piece(place: int, task: Task) -> Piece:
+    return Piece(place, lambda: task)

@@ -16,6 +16,7 @@ from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.errors import SweepError
 from tilesim.sweeps.events import Done, Event, Job, Notice, run_here
 from tilesim.sweeps.fields import check_call, check_fields
+from tilesim.sweeps.local import run_local
 from tilesim.sweeps.points import Point, points_of
 from tilesim.sweeps.store import Store
 from tilesim.sweeps.values import Interval, Value, Values, parse_values
@@ -115,8 +116,6 @@ def runner(workers: int | None, scheduler: str | None) -> Runner:
     count = workers or len(os.sched_getaffinity(0))
     if count == 1:
         return run_here
-    from tilesim.sweeps.local import run_local  # noqa: PLC0415 - it asks where tilesim is, which is being loaded
-
     return lambda jobs: run_local(jobs, count)
 
 

@@ -94,31 +94,15 @@ def test_a_sweep_that_is_interrupted_ends_its_workers(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-LONG_POINT = """
-import sys, time
-from tilesim.sweeps import worker
-
-def outcome(task):
-    sys.stderr.write("at it\\n")
-    time.sleep(300)
-
-worker.outcome = outcome
-worker.main()
-"""
-
 SWEEP = """
-import subprocess, sys, time
+from tilesim.workers.process import Worker
 
-worker = subprocess.Popen([sys.executable, "worker.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-worker.stdin.write(b"{}\\n")
-worker.stdin.flush()
-time.sleep(300)
+Worker().ask(exec, "import sys, time; sys.stderr.write('at it\\\\n'); time.sleep(300)")
 """
 
 
 def test_a_worker_does_not_outlive_a_sweep_that_is_killed(tmp_path: Path) -> None:
     """It ends within seconds, in the middle of a point that takes minutes, and says nothing."""
-    (tmp_path / "worker.py").write_text(LONG_POINT, encoding="utf-8")
     (tmp_path / "sweep.py").write_text(SWEEP, encoding="utf-8")
     paths = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
