@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from reports.sweeps.table import SweepTable
-from tilesim.cli.sweep import _shown
+from tilesim.cli.output import _shown
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -235,8 +235,8 @@ def test_the_bar_counts_stored_points_but_not_their_time() -> None:
     """The time left is that of the points of now: of 4 with 2 stored, one done in a moment leaves one."""
     bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
     told = _shown(bar)
-    told(3, 4, {})
+    told(3, 4)
     task = bar.tasks[0]
     assert (task.completed, task.total) == (3, 4)
-    told(4, 4, {})
+    told(4, 4)
     assert task.finished

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import tilesim
-from reports.network import PICTURE, RECORD, TABLE, NetworkTimes
+from reports.networks.times import PICTURE, RECORD, TABLE, NetworkTimes
 from targets.schema import Target
 from tilesim.cli.arguments import check_core_choice, check_writable, names_of, parse_core_mask, parse_pairs
 from tilesim.cli.errors import ArgumentError, say
@@ -53,7 +53,7 @@ def network(
     check_core_choice(cores, core_mask)
     if out is not None:
         check_writable(out)
-    with counted(model.name) as report:
+    with counted(model.name) as told:
         times = tilesim.network(
             model,
             targets=_chips(targets, set_ or ()),
@@ -65,7 +65,7 @@ def network(
             step=step,
             all_dx=all_dx,
             jobs=jobs,
-            report=report,
+            on_layer=told,
         )
     if out is not None:
         times.save(out)

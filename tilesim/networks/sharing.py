@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from reports.network import LayerTime
+from reports.networks.times import LayerTime
 from tilesim.networks.plans import Plan, Task
 from tilesim.workers.pool import TRIES, Done, Lost, Piece, Pool
 from tilesim.workers.process import WorkerDiedError
 
-Report = Callable[[int, int], None]
+Told = Callable[[int, int], None]
 """Is told how many pieces of work are done, and of how many."""
 
 
-def times_of(plans: Sequence[Plan], jobs: int, report: Report | None) -> list[list[LayerTime]]:
+def times_of(plans: Sequence[Plan], jobs: int, on_layer: Told | None) -> list[list[LayerTime]]:
     """The times of each plan's tasks, in their order."""
     tasks = [(number, task) for number, plan in enumerate(plans) for task in plan.tasks()]
-    count = _Count(sum(len(task.works) for _, task in tasks), report)
+    count = _Count(sum(len(task.works) for _, task in tasks), on_layer)
     results: list[list[LayerTime]] = [[] for _ in tasks]
     for place, found in _results([task for _, task in tasks], jobs, count):
         results[place] = found
@@ -29,14 +29,14 @@ def times_of(plans: Sequence[Plan], jobs: int, report: Report | None) -> list[li
 class _Count:
     """How many layers are done."""
 
-    def __init__(self, total: int, report: Report | None) -> None:
-        self._total, self._report, self._done = total, report, 0
+    def __init__(self, total: int, on_layer: Told | None) -> None:
+        self._total, self._on_layer, self._done = total, on_layer, 0
 
     def add(self, layers: int = 1) -> None:
         """So many more are."""
         self._done += layers
-        if self._report is not None:
-            self._report(self._done, self._total)
+        if self._on_layer is not None:
+            self._on_layer(self._done, self._total)
 
 
 def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[int, list[LayerTime]]]:

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilesim.sweeps.events import Done, Event, Job, Notice
+from tilesim.sweeps.events import Event, Job, Notice
 from tilesim.sweeps.work import LOST, ended, outcome
 from tilesim.workers import pool
-from tilesim.workers.pool import TRIES, Again, Lost, Piece, Pool, Ready
+from tilesim.workers.pool import TRIES, Again, Done, Lost, Piece, Pool
 
 
 def run_local(jobs: Sequence[Job], count: int) -> Iterator[Event]:
     """Run points on so many workers of this computer."""
-    with Pool(outcome, [_piece(job) for job in jobs], count) as workers:
+    with Pool(outcome, [Piece(job.number, job.task) for job in jobs], count) as workers:
         for event in workers.events():
             yield _told(event)
-
-
-def _piece(job: Job) -> Piece:
-    return Piece(job.number, lambda: _argument(job))
-
-
-def _argument(job: Job) -> dict[str, object] | Ready:
-    task = job.task()
-    return Ready(task.figures) if isinstance(task, Done) else task
 
 
 def _told(event: pool.Event) -> Event:
@@ -33,4 +24,4 @@ def _told(event: pool.Event) -> Event:
     if isinstance(event, Lost):
         text = f"its workers died, {TRIES} times, the last with {event.reason}"
         return Done(event.number, ended(LOST, text) | {"seconds": 0.0})
-    return Done(event.number, event.result)
+    return event

@@ -16,7 +16,8 @@ import tilesim as ts
 from reports.sweeps.table import SweepTable
 from tilesim.sweeps import local
 from tilesim.sweeps.call import SweptCall
-from tilesim.sweeps.events import Done, Job, Notice
+from tilesim.sweeps.events import Job, Notice
+from tilesim.workers.pool import Done
 
 ROOT = Path(__file__).resolve().parents[3]
 GEMM: dict[str, Any] = {"target": "mt7004", "shape": "m=64,n=64,k=64"}
@@ -60,7 +61,7 @@ def test_a_worker_that_is_killed_loses_no_point() -> None:
     before = set(children())
     events = list(local.run_local([Job(0, task), Job(1, kill_then_make), Job(2, task)], 1))
     done = [event for event in events if isinstance(event, Done)]
-    assert [(event.number, event.figures["status"]) for event in done] == [(0, "ok"), (1, "ok"), (2, "ok")]
+    assert [(event.number, event.result["status"]) for event in done] == [(0, "ok"), (1, "ok"), (2, "ok")]
     assert [event.text for event in events if isinstance(event, Notice)] == [
         "a worker died in point 1 (signal SIGKILL): it is run again by another"
     ]

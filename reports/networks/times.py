@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.network_memory import Held, held
-from reports.network_rows import cells, headings, layer_fields, lined_up, total_lines
+from reports.networks.memory import Held, held
+from reports.networks.rows import cells, headings, layer_fields, lined_up, total_lines
 from simulator.results.files import make_directory, text_writer, write_aside
 from simulator.results.run import plain
 
@@ -223,7 +223,7 @@ class NetworkTimes:
             RunFileError: the operating system refused.
         """
         from reports.canvas import write_png  # noqa: PLC0415 - matplotlib takes most of a second to load
-        from reports.network_picture import draw_network  # noqa: PLC0415
+        from reports.networks.picture import draw_network  # noqa: PLC0415
 
         folder = Path(directory)
         there = folder.exists()

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from reports.canvas import LEFT, PLOT_WIDTH, add_axes, add_legend, new_figure, write_heading
 from reports.colours import INK
-from reports.network import PARTS, LayerWork, NetworkTimes, TargetTimes
-from reports.network_rows import shortened
+from reports.networks.rows import shortened
+from reports.networks.times import PARTS, LayerWork, NetworkTimes, TargetTimes
 from simulator.results.metrics import percent
 from simulator.results.summary import duration
 
