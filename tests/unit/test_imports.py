@@ -29,7 +29,7 @@ ROOMS = {
     "kernels": {
         "shape": frozenset[str](),
         "dsp": frozenset({"shape"}),
-        "davinci": frozenset({"shape", "dsp"}),
+        "davinci": frozenset({"shape"}),
         "reference": frozenset({"shape", "davinci"}),
         "search": frozenset({"shape", "dsp", "davinci"}),
     },

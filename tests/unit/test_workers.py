@@ -9,6 +9,8 @@ from operator import neg
 
 import pytest
 
+from kernels.errors import ShapeError
+from kernels.shape.text import parse_shape
 from tilesim.workers.pool import Done, Lost, Piece, Pool, Ready
 from tilesim.workers.process import Worker, WorkerDiedError, WorkError
 
@@ -22,12 +24,15 @@ def test_each_piece_comes_back_with_its_number() -> None:
 
 
 def test_what_the_work_raises_is_raised_here() -> None:
-    """With the traceback of the worker as a note; the worker serves on."""
+    """A refusal as it is, anything else with the worker's traceback as a note; the worker serves on."""
     worker = Worker()
     try:
         with pytest.raises(WorkError, match=r"^ValueError: ") as caught:
             worker.ask(isqrt, -1)
         assert "Traceback" in caught.value.__notes__[0]
+        with pytest.raises(ShapeError, match="a shape must be text") as refused:
+            worker.ask(parse_shape, 1)
+        assert refused.value.argument == "shape"
         assert worker.ask(factorial, 5) == 120
     finally:
         worker.close()

@@ -95,7 +95,8 @@ class Pool:
         """What happens, until all pieces are done or lost; the pieces begin in their order.
 
         Raises:
-            WorkError: the function raised.
+            TilesimError: the function refused an argument.
+            WorkError: it raised anything else.
         """
         while self._left:
             event = self._events.get()

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from targets.errors import TilesimError
+
 
 class WorkerDiedError(Exception):
     """A worker ended in the middle of a piece of work; how is the text."""
@@ -45,7 +47,8 @@ class Worker:
 
         Raises:
             WorkerDiedError: the process is gone.
-            WorkError: the function raised.
+            TilesimError: the function refused the argument.
+            WorkError: it raised anything else.
         """
         call = pickle.dumps((function, argument))
         assert self._process.stdin is not None  # noqa: S101 - both are pipes
@@ -56,6 +59,8 @@ class Worker:
             well, result = pickle.load(self._process.stdout)  # noqa: S301 - the worker wrote it, into a pipe
         except (BrokenPipeError, EOFError, ValueError, pickle.UnpicklingError):  # it is gone, or was stopped
             raise WorkerDiedError(_ending(self._process.wait())) from None
+        if isinstance(result, TilesimError) and not well:
+            raise result
         if not well:
             error = WorkError(result.strip().rpartition("\n")[2])
             error.add_note(result)

@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from targets.errors import TilesimError
+
 LOOK_SECONDS = 1.0
 """How often a worker looks whether its parent is still there: a long piece of work must not outlive it by much."""
 
@@ -38,9 +40,11 @@ def _calls(stream: BinaryIO) -> Iterator[tuple[Callable[[Any], object], object]]
 
 
 def _answer(function: Callable[[Any], object], argument: object) -> bytes:
-    """Whether it went well, and the result or the traceback, pickled."""
+    """Whether it went well, and the result, the refusal or the traceback, pickled."""
     try:
         return pickle.dumps((True, function(argument)))
+    except TilesimError as error:
+        return pickle.dumps((False, error))
     except Exception:  # the parent raises it
         return pickle.dumps((False, traceback.format_exc()))
 
