@@ -14,7 +14,7 @@ from typing import Any
 
 from reports.networks.memory import Held, held
 from reports.networks.rows import cells, headings, layer_fields, lined_up, total_lines
-from simulator.results.files import make_directory, text_writer, write_aside
+from simulator.results.files import text_writer, write_files
 from simulator.results.run import plain
 
 PARTS = ("forward", "dx", "dw", "db")
@@ -225,22 +225,15 @@ class NetworkTimes:
         from reports.canvas import write_png  # noqa: PLC0415 - matplotlib takes most of a second to load
         from reports.networks.picture import draw_network  # noqa: PLC0415
 
-        folder = Path(directory)
-        there = folder.exists()
-        make_directory(folder)
         record = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        try:
-            write_aside(
-                {
-                    folder / TABLE: text_writer(self._csv()),
-                    folder / PICTURE: write_png(draw_network(self)),
-                    folder / RECORD: text_writer(record),
-                }
-            )
-        except BaseException:
-            if not there and not any(folder.iterdir()):
-                folder.rmdir()
-            raise
+        write_files(
+            Path(directory),
+            {
+                TABLE: text_writer(self._csv()),
+                PICTURE: write_png(draw_network(self)),
+                RECORD: text_writer(record),
+            },
+        )
 
     def _csv(self) -> str:
         text = io.StringIO(newline="")

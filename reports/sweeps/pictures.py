@@ -16,7 +16,7 @@ from reports.sweeps.heat_map import draw_heat_map
 from reports.sweeps.pareto import draw_pareto
 from reports.sweeps.table import SweepTable
 from reports.sweeps.words import call_text, title
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import write_files
 from targets.errors import TilesimError
 
 CURVES, HEAT_MAP, PARETO = "curves.png", "heat-map.png", "pareto-{}.png"
@@ -78,12 +78,10 @@ def draw_sweep(
         HEAT_MAP: _heat_map(table, view),
         **{_front_file(name): _pareto(table, name) for name in chosen_costs(table.done, cost)},
     }
-    drawn = {out / name: write_png(figure) for name, figure in figures.items() if figure is not None}
+    drawn = {name: write_png(figure) for name, figure in figures.items() if figure is not None}
     if not drawn:
         raise TilesimError("nothing to draw", got="no field of numbers and no cost that varies")
-    make_directory(out)
-    write_aside(drawn)
-    return list(drawn)
+    return write_files(out, drawn)
 
 
 def chosen_view(table: SweepTable, x: str | None, series: str | None, value: str) -> View:

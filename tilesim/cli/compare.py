@@ -9,7 +9,7 @@ import typer
 
 import tilesim
 from kernels.operators import Operator, run_operator
-from simulator.results.files import make_directory, text_writer, write_aside
+from simulator.results.files import text_writer, write_files
 from simulator.results.run import Run
 from targets.errors import TilesimError
 from targets.schema import Target
@@ -75,9 +75,7 @@ def compare(
     for name, reason in refused.items():
         say(f"{name} is left out: {reason}")
     if out is not None:
-        make_directory(out)
-        comparison.save(out / PICTURE)
-        write_aside({out / RECORD: text_writer(json_text(record))})
+        write_files(out, {PICTURE: comparison.save, RECORD: text_writer(json_text(record))})
 
 
 def _run_all(
