@@ -29,7 +29,7 @@ LARGEST_MACS = 1_000_000_000
 """Rows above this are run with fewer rows of the image: what is new in a tile comes again in the next."""
 
 LARGEST_ELEMENTS = 100_000_000
-"""Elements of x and of dy above which a row is run with fewer images: the reference keeps them in float64."""
+"""Elements of x, w and dy above which a row is run with fewer images, then channels: the reference keeps float64."""
 
 LARGEST_TRANSPOSED_MACS = 1_000_000
 """Transposed rows of edge_shapes above this are left out."""
@@ -81,9 +81,11 @@ def smaller(shape: ConvShape, **sizes: object) -> ConvShape:
 
 
 def cut(shape: ConvShape) -> ConvShape:
-    """The shape with so few images and rows that it stays below the limits, but no fewer rows than its taps reach."""
+    """The shape with so few images, channels and rows that it stays below the limits; rows at least what taps reach."""
     while shape.n > 1 and max(prod(shape.x_shape), prod(shape.dy_shape)) > LARGEST_ELEMENTS:
         shape = smaller(shape, n=shape.n // 2)
+    while shape.cin // shape.groups > 1 and max(map(prod, (shape.x_shape, shape.w_shape))) > LARGEST_ELEMENTS:
+        shape = smaller(shape, cin=shape.groups * (shape.cin // shape.groups // 2))
     axis = max(0, shape.ndim - 2)
     size = list(shape.size)
     least = max(TALL, 2 * shape.dilation[axis] * shape.kernel[axis])

@@ -13,8 +13,8 @@ from tilesim.sweeps.errors import SweepError
 Value = int | float | bool | str
 """What a field can be given."""
 
-MOST_VALUES = 100_000
-"""Values of one range: more are a slip of the pen."""
+MOST_VALUES, MOST_FACTORS = 100_000, 10_000
+"""Values of one range with equal distances, and with equal factors: more are a slip of the pen."""
 
 _ITEM = re.compile(r"\[[^\]]*\]|[^,\[\]]+|(?<=,)(?=,|$)|^(?=,)")
 _WORDS = {"true": True, "false": False}
@@ -102,9 +102,11 @@ def _unreadable(field: str, text: str, what: str = "not values of a field") -> S
 
 def _number(field: str, text: str, whole: str) -> Fraction:
     try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
+        number = Fraction(text)
+        float(number)
+    except (ValueError, ZeroDivisionError, OverflowError):
         raise _unreadable(field, whole) from None
+    return number
 
 
 def _same_type(numbers: Sequence[Fraction]) -> tuple[Value, ...]:
@@ -124,9 +126,15 @@ def _linear(field: str, low: Fraction, high: Fraction, count: str, text: str) ->
 def _geometric(field: str, low: Fraction, high: Fraction, factor: Fraction, text: str) -> tuple[Value, ...]:
     if factor <= 1 or low <= 0:
         raise _unreadable(field, text, "not a range of a factor above 1 from a number above 0")
-    found = [low]
-    while found[-1] * factor <= high:
-        found.append(found[-1] * factor)
-        if len(found) > MOST_VALUES:
-            raise _unreadable(field, text, f"more than {MOST_VALUES:,} values")
-    return _same_type(found)
+    if _log(high / low) >= MOST_FACTORS * _log(factor):  # before any is made: exact powers are long numbers
+        raise _unreadable(field, text, f"more than {MOST_FACTORS:,} values")
+    found: list[int | float] = []
+    while low <= high:
+        found.append(int(low) if low.denominator == 1 else float(low))
+        low *= factor
+    whole = all(isinstance(number, int) for number in found)
+    return tuple(found if whole else map(float, found))
+
+
+def _log(number: Fraction) -> float:
+    return math.log(number.numerator) - math.log(number.denominator)

@@ -332,25 +332,25 @@ def _hull_bytes(setting: Setting, size: PanelSize) -> int:
     """Bytes of dy that the largest panel reads, at most."""
     g = setting.geometry
     return (
-        _largest_hull(g, size.rows, size.cols)
-        * size.images
-        * size.groups
-        * g.cog
-        * setting.operand.size_bytes
+        largest_hull(g, size.rows, size.cols) * size.images * size.groups * g.cog * setting.operand.size_bytes
     )
 
 
 @lru_cache(maxsize=1024)
-def _largest_hull(g: Geometry, rows: int, cols: int) -> int:
-    """Outputs in the largest hull of a panel with these sizes: its place may give one row more than another."""
-    most = 0
-    for d in {0, g.d.size // 2, g.d.size - 1}:
-        for h in range(0, g.h.size, max(1, rows)):
-            hull = g.hull(d, h, min(rows, g.h.size - h), 0, g.w.size if cols >= g.w.size else cols)
-            if hull:
-                wide = hull[5] if cols >= g.w.size else min(g.w.out, hull[5] + g.w.kernel * g.w.dilation)
-                most = max(most, hull[1] * min(g.h.out, hull[3] + 1) * wide)
-    return most
+def largest_hull(g: Geometry, rows: int, cols: int) -> int:
+    """Outputs in the largest hull of a panel with these sizes, wherever it lies: the widest on each axis by itself."""
+    high, wide = g.h.size, g.w.size
+    planes, d = max(((_span(g, 1, d, 0, high, 0, wide), d) for d in range(g.d.size)), default=(0, 0))
+    most_rows = (_span(g, 3, d, h, min(rows, high), 0, wide) for h in range(max(1, high - rows + 1)))
+    most_cols = (_span(g, 5, d, 0, high, w, min(cols, wide)) for w in range(max(1, wide - cols + 1)))
+    return planes * max(most_rows) * max(most_cols)
+
+
+def _span(g: Geometry, number: int, *panel: int) -> int:
+    """Planes, rows or columns of the hull of a panel (d, h, hb, w, wb); none where it reads nothing."""
+    d, h, hb, w, wb = panel
+    hull = g.hull(d, h, hb, w, wb)
+    return hull[number] if hull else 0
 
 
 def setting_for(
