@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
+import tilesim
 from reports.sweeps.table import SweepTable
 from tilesim.cli.output import _shown
 
@@ -240,3 +241,21 @@ def test_the_bar_counts_stored_points_but_not_their_time() -> None:
     assert (task.completed, task.total) == (3, 4)
     told(4, 4)
     assert task.finished
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [((), "nothing is kept without --out"), (("--out", "a.parquet"), "no point was done")],
+)
+def test_an_interrupted_sweep_says_what_is_left(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], left: str
+) -> None:
+    """Of one that was stopped before its first point, or that has no file."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tilesim, "sweep", stopped)
+    monkeypatch.chdir(tmp_path)
+    result = cli(*GEMM, *GRID, *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", f"tilesim: interrupted; {left}\n")

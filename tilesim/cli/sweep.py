@@ -109,7 +109,7 @@ def sweep(
 
 @contextlib.contextmanager
 def _told_where(out: Path | None) -> Iterator[None]:
-    """Of an interrupted sweep, say that it goes on from its file.
+    """Of an interrupted sweep, say what is left of it.
 
     Raises:
         KeyboardInterrupt: with that text.
@@ -117,8 +117,10 @@ def _told_where(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        left = f"{out} has the points that were done: the same command goes on from there"
-        raise KeyboardInterrupt(left if out and out.exists() else "no --out: nothing is kept") from error
+        left = "nothing is kept without --out" if out is None else "no point was done"
+        if out is not None and out.exists():
+            left = f"{out} has the points that were done: the same command goes on from there"
+        raise KeyboardInterrupt(left) from error
 
 
 def _of_rows(told: Counted | None) -> Told | None:
