@@ -14,9 +14,10 @@ import time
 from functools import partial
 
 from tilesim.sweeps.call import SweptCall
-from tilesim.sweeps.events import Done, Job
+from tilesim.sweeps.events import Job
 from tilesim.sweeps.local import run_local
 from tilesim.sweeps.points import points_of
+from tilesim.workers.pool import Done
 
 WANTED = 1.7
 LEAST_SECONDS = 0.2
@@ -34,7 +35,7 @@ def jobs(count: int) -> list[Job]:
 def measure(count: int, workers: int) -> tuple[float, float]:
     """Seconds of a sweep, and the mean of its points."""
     begin = time.perf_counter()
-    rows = [event.figures for event in run_local(jobs(count), workers) if isinstance(event, Done)]
+    rows = [event.result for event in run_local(jobs(count), workers) if isinstance(event, Done)]
     assert all(row["status"] == "ok" for row in rows)
     return time.perf_counter() - begin, sum(row["seconds"] for row in rows) / count
 

@@ -123,7 +123,11 @@ class _Call:
         return as_given(gradient, self.layout) if name == "dx" else gradient
 
     def check(self, shape: ConvShape, arrays: Mapping[str, Array]) -> None:
-        """Refuse what this family does not compute, and operands that are missing or of another shape."""
+        """Refuse what this family does not compute, and operands that are missing or of another shape.
+
+        Raises:
+            OperandError: names the argument.
+        """
         known = AVAILABLE.get(self.target.family, ())
         missing = [grad for grad in self.grads if grad not in known]
         if missing or not self.grads:

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from targets.errors import TilesimError
 
 
-class ShapeError(TilesimError):
-    """A geometry that cannot be.
+class _ArgumentAtFaultError(TilesimError):
+    """What the errors of an argument share.
 
     Attributes:
         argument: the argument, or the key of a shape text, at fault.
@@ -30,6 +30,22 @@ class ShapeError(TilesimError):
     ) -> None:
         self.argument = argument
         super().__init__(what, where=where, got=got, limit=limit, remedy=remedy)
+
+
+class ShapeError(_ArgumentAtFaultError):
+    """A geometry that cannot be.
+
+    Attributes:
+        argument: the argument, or the key of a shape text, at fault.
+    """
+
+
+class OperandError(_ArgumentAtFaultError):
+    """An array that does not fit the call.
+
+    Attributes:
+        argument: the argument at fault.
+    """
 
 
 class TilingError(TilesimError):
@@ -52,29 +68,6 @@ class TilingError(TilesimError):
         remedy: str = "",
     ) -> None:
         self.field = field
-        super().__init__(what, where=where, got=got, limit=limit, remedy=remedy)
-
-
-class OperandError(TilesimError):
-    """An array that does not fit the call.
-
-    Attributes:
-        argument: the argument at fault.
-    """
-
-    own_fields: ClassVar[tuple[str, ...]] = ("argument",)
-
-    def __init__(
-        self,
-        what: str,
-        *,
-        argument: str,
-        where: str = "",
-        got: object = "",
-        limit: object = "",
-        remedy: str = "",
-    ) -> None:
-        self.argument = argument
         super().__init__(what, where=where, got=got, limit=limit, remedy=remedy)
 
 

@@ -35,7 +35,11 @@ def backprop_input_trial(call: Call) -> Run:
 
 
 def backward_fast_trial(call: Call) -> Run:
-    """The call of a host, which has no choice of a type and no tiling."""
+    """The call of a host, which has no choice of a type and no tiling.
+
+    Raises:
+        OperandError: another type, or a tiling, is asked for.
+    """
     if call.dtype not in (None, "fp32", "native"):
         raise OperandError(
             "the operator computes in fp32",

@@ -55,18 +55,21 @@ def add_axes(figure: Figure, top: float, height: float, *, left: int = LEFT, wid
     return axes
 
 
+def write_heading(figure: Figure, title: str, note: str) -> None:
+    """The title of a picture above its data, and a smaller line below the title."""
+    height, x = pixels(figure)[1], LEFT / WIDTH
+    figure.text(x, 1 - 26 / height, title, fontsize=12, fontweight="bold", color=INK, va="center")
+    figure.text(x, 1 - 50 / height, note, fontsize=9, color=FAINT, va="center")
+
+
 def write_title(figure: Figure, saved: SavedRun, what: str, stretch: tuple[int, int]) -> None:
     """The title, with the stretch of cycles unless it is all of the run, and below it what bounds the run."""
-    height = pixels(figure)[1]
     cores = f"{saved.cores} core" + ("s" if saved.cores > 1 else "")
     run = f"{saved.operator} on {saved.target.name}, {cores}, {saved.record['dtype']}"
     first, last = stretch
     part = "" if stretch == (0, saved.cycles) else f", from {first:,} to {last:,}"
-    title = f"{what}: {run}, {saved.cycles:,} cycles{part}"
-    x = LEFT / WIDTH
-    figure.text(x, 1 - 26 / height, title, fontsize=12, fontweight="bold", color=INK, va="center")
     bound = f"the whole run: {saved.metrics.bound}" if part else saved.metrics.bound
-    figure.text(x, 1 - 50 / height, bound, fontsize=9, color=FAINT, va="center")
+    write_heading(figure, f"{what}: {run}, {saved.cycles:,} cycles{part}", bound)
 
 
 def add_legend(

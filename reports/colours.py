@@ -23,6 +23,12 @@ INK = "#1f2933"
 FAINT = "#66727f"
 BUSY = "#2a9d8f"
 
+SERIES = (
+    *("#1d6fa5", "#d1495b", "#ee8434", "#3fa7a0", "#5a4fa2"),
+    *("#94bf6a", "#9b2c6f", "#8c5a2b", "#7cc3ec", "#f4c430"),
+)
+"""Groups and curves beside each other, the first ones the easiest to tell apart."""
+
 _WAITS_FOR = ("#e76f51", "#f4a261", "#c8553d", "#f6bd60", "#a44a3f", "#f7d9a8")
 _REASONS = {
     "a result": "#b08968",

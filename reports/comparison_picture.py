@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.canvas import LEFT, TOP, WIDTH, add_axes, new_figure, pixels, shortened
-from reports.colours import BACKGROUND, BUSY, FAINT, INK
+from reports.canvas import LEFT, add_axes, new_figure, shortened, write_heading
+from reports.colours import BACKGROUND, BUSY, INK
 from reports.comparison import Compared, Comparison
 from simulator.results.metrics import percent
 from simulator.results.summary import amount, duration
@@ -103,9 +103,5 @@ def _draw_traffic(axes: Axes, rows: Sequence[Compared]) -> None:
 
 
 def _write_title(figure: Figure, comparison: Comparison) -> None:
-    height = pixels(figure)[1]
     shape = " ".join(f"{key}={value}" for key, value in comparison.shape.items()).replace(", ", ",")
-    x = LEFT / WIDTH
-    title = f"Comparison: {comparison.operator}"
-    figure.text(x, 1 - 26 / height, title, fontsize=12, fontweight="bold", color=INK, va="center")
-    figure.text(x, 1 - (TOP - 60) / height, shortened(shape, 200), fontsize=9, color=FAINT, va="center")
+    write_heading(figure, f"Comparison: {comparison.operator}", shortened(shape, 200))

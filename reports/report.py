@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reports.load import SavedRun, load
 from reports.perfetto import PERFETTO, left_out, perfetto_in_place
-from simulator.results.files import write_aside
+from simulator.results.files import text_writer, write_aside
 
 TIMELINE, UTILISATION, TRAFFIC, ROOFLINE = "timeline.png", "utilisation.png", "traffic.png", "roofline.png"
 PAGE, HTML = "report.md", "report.html"
@@ -56,11 +56,11 @@ def report(
     roofline = png_of(draw_roofline(saved))
     html = html_page(saved, {"Roofline": roofline})
     files[saved.directory / ROOFLINE] = lambda aside: aside.write_bytes(roofline)
-    files[saved.directory / HTML] = lambda aside: aside.write_text(html, encoding="utf-8")
+    files[saved.directory / HTML] = text_writer(html)
     if not missing:
         files[saved.directory / PERFETTO] = perfetto_in_place(saved, start, end)
     path = saved.directory / PAGE
-    write_aside({**files, path: lambda aside: aside.write_text(text, encoding="utf-8")})
+    write_aside({**files, path: text_writer(text)})
     return [*files, path]
 
 

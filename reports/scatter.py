@@ -10,8 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from reports.canvas import NOTES, PLOT_WIDTH, TOP, WIDTH, add_axes, new_figure, pixels, shortened
-from reports.colours import FAINT, INK
+from reports.canvas import (
+    NOTES,
+    PLOT_WIDTH,
+    TOP,
+    WIDTH,
+    add_axes,
+    new_figure,
+    pixels,
+    shortened,
+    write_heading,
+)
+from reports.colours import FAINT, INK, SERIES
 from targets.errors import TilesimError
 
 BAND = 0.1
@@ -19,18 +29,6 @@ BAND = 0.1
 
 _HEIGHT = 760
 _WIDTH = PLOT_WIDTH - 180  # room for the longer lines of the legend
-_FILLS = (
-    "#1d6fa5",
-    "#d1495b",
-    "#ee8434",
-    "#3fa7a0",
-    "#5a4fa2",
-    "#94bf6a",
-    "#9b2c6f",
-    "#8c5a2b",
-    "#7cc3ec",
-    "#f4c430",
-)
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 
@@ -66,20 +64,16 @@ def draw_scatter(pairs: Sequence[Pair], title: str, unit: str) -> Figure:
             [pair.measured for pair in own],
             [pair.predicted for pair in own],
             s=42,
-            marker=_MARKS[i // len(_FILLS) % len(_MARKS)],
-            color=_FILLS[i % len(_FILLS)],
+            marker=_MARKS[i // len(SERIES) % len(_MARKS)],
+            color=SERIES[i % len(SERIES)],
             edgecolors="white",
             linewidths=0.6,
             zorder=3,
             label=_described(group, own),
         )
     _add_legend(figure, axes)
-    height = pixels(figure)[1]
-    x = axes.get_position().x0
-    figure.text(x, 1 - 26 / height, title, fontsize=12, fontweight="bold", color=INK, va="center")
     within = f"{_within(pairs)} of {len(pairs)} rows are within {100 * BAND:.0f} %, the median error is"
-    text = f"{within} {100 * _median(pairs):.1f} %"
-    figure.text(x, 1 - 50 / height, text, fontsize=9, color=FAINT, va="center")
+    write_heading(figure, title, f"{within} {100 * _median(pairs):.1f} %")
     return figure
 
 

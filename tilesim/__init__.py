@@ -24,7 +24,7 @@ from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import sizes
 from reports.comparison import Comparison, compare
-from reports.network import NetworkTimes
+from reports.networks.times import NetworkTimes
 from reports.sweeps.table import SweepTable
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device

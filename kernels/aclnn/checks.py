@@ -74,7 +74,11 @@ def _check_mask(given: Arguments) -> None:
 
 
 def check_types(given: Arguments, product: Product) -> None:
-    """Refuse types that the product does not have, and results of another type than their operand."""
+    """Refuse types that the product does not have, and results of another type than their operand.
+
+    Raises:
+        AclnnError: names the tensor.
+    """
     fp8 = [given.tensor(name).dtype in FP8 for name in INPUTS]
     if any(fp8) and product.fp8:
         _check_fp8(given, all(fp8))
@@ -137,7 +141,11 @@ def compute_type(given: Arguments, product: Product) -> str:
 
 
 def check_formats(given: Arguments, product: Product) -> None:
-    """Refuse formats that are no channel-first ones or differ, and ranks that differ or the product lacks."""
+    """Refuse formats that are no channel-first ones or differ, and ranks that differ or the product lacks.
+
+    Raises:
+        AclnnError: names the tensor.
+    """
     rank = len(given.tensor("input").shape)
     for name, tensor in given.named.items():
         if name != "gradBias":
@@ -175,7 +183,11 @@ def _check_plain(name: str, tensor: aclTensor, rank: int) -> None:
 
 
 def check_results(given: Arguments) -> None:
-    """Refuse biasSizes and results of another shape, and results that are not contiguous."""
+    """Refuse biasSizes and results of another shape, and results that are not contiguous.
+
+    Raises:
+        AclnnError: names the tensor.
+    """
     shapes = {"gradInput": given.tensor("input").shape, "gradWeight": given.tensor("weight").shape}
     shapes["gradBias"] = (given.tensor("gradOutput").shape[1],)
     if "gradBias" in given.wanted:
@@ -207,7 +219,11 @@ def needed(given: Arguments) -> tuple[str, ...]:
 
 
 def check_data(given: Arguments) -> None:
-    """Refuse calls where some of the tensors that are used have values and others have none."""
+    """Refuse calls where some of the tensors that are used have values and others have none.
+
+    Raises:
+        AclnnError: names the tensor; also one that is read-only.
+    """
     used = (*needed(given), *given.wanted)
     absent = [name for name in used if given.tensor(name).data is None]
     if absent and len(absent) < len(used):

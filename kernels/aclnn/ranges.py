@@ -12,7 +12,11 @@ LOWEST = {"stride": 1, "padding": 0, "dilation": 1, "outputPadding": 0}
 
 
 def check_groups(given: Arguments) -> None:
-    """Refuse groups outside [1, 65535]: before anything is computed with them."""
+    """Refuse groups outside [1, 65535]: before anything is computed with them.
+
+    Raises:
+        AclnnError: they are.
+    """
     groups = given.groups
     if not is_whole(groups) or not 1 <= groups <= MOST_GROUPS:
         limit = f"1 to {MOST_GROUPS}"
@@ -55,7 +59,11 @@ def _check_output_padding(given: Arguments) -> None:
 
 
 def check_limits(given: Arguments, product: Product, argument: str, values: tuple[int, ...]) -> None:
-    """Refuse one value an axis that is outside the product's own range."""
+    """Refuse one value an axis that is outside the product's own range.
+
+    Raises:
+        AclnnError: names the argument and the axis.
+    """
     axes = "DHW"[-given.ndim :]
     for limit in product.limits:
         if limit.argument == argument and _applies(limit, given):

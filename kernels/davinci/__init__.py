@@ -1,1 +1,1 @@
-"""Kernels of the Da Vinci family: convolutions and products for cube cores, helpers for vector cores."""
+"""Kernels of the Da Vinci family: convolutions and products for cube cores, and what vector cores do around them."""

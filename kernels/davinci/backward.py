@@ -23,7 +23,7 @@ from kernels.davinci.tiling import BiasTiling, ImageTiling, Tiling, WeightTiling
 from kernels.davinci.vectors import CastAll, MemSet
 from kernels.davinci.weight_rules import plan_weights
 from kernels.davinci.weights import ConvWeights, WeightTensors
-from kernels.dsp.backward import PREFIXES, split_tiling
+from kernels.gradient_fields import PREFIXES, split_tiling
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.values.numerics import Array, DType

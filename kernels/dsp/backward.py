@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kernels.dsp.dw import lowering as dw_side
@@ -10,34 +10,11 @@ from kernels.dsp.dw.lowering import DbOperands, DwOperands
 from kernels.dsp.dw.tiling import DbTiling, DwTiling
 from kernels.dsp.dx.lowering import allocate_dy, put_dy
 from kernels.dsp.panels.call import PanelCall, PanelPlan
-from kernels.errors import TilingError
+from kernels.gradient_fields import PREFIXES, split_tiling
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer
 from simulator.values.numerics import Array, DType
-
-PREFIXES = {"dx": "", "dw": "dw.", "db": "db."}
-"""How the fields of a gradient's tiling begin."""
-
-
-def split_tiling(given: Mapping[str, object], grads: Sequence[str]) -> dict[str, dict[str, object]]:
-    """The given fields by gradient, without their prefix.
-
-    Raises:
-        TilingError: a field belongs to a gradient that is not asked for.
-    """
-    found: dict[str, dict[str, object]] = {grad: {} for grad in PREFIXES}
-    for name, value in given.items():
-        grad = next((g for g in ("dw", "db") if name.startswith(PREFIXES[g])), "dx")
-        if grad not in grads:
-            raise TilingError(
-                "a field of a gradient that is not asked for",
-                field=name,
-                got=f"grads={','.join(grads)}",
-                limit="plain names are fields of dx, those that begin with dw. and db. of the others",
-            )
-        found[grad][name.removeprefix(PREFIXES[grad])] = value
-    return found
 
 
 @dataclass

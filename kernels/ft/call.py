@@ -10,7 +10,7 @@ import numpy as np
 from kernels.errors import OperandError
 from kernels.ft.operands import Given, located
 from kernels.ft.parameter import STRUCT_BYTES, ConvParameter, checked
-from kernels.ft.paths import Call, private_call, reserve, shared_call
+from kernels.ft.paths import BackpropCall, private_call, reserve, shared_call
 from kernels.host_memory import require_host_memory
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device, cores_of_mask, device_of, in_use
@@ -172,7 +172,7 @@ def _run_shared(device: Device, asked: _Asked, kind: DType, cores: tuple[int, ..
     return _finish(device, shared_call(machine, fields, operands, operand, dict(asked.tiling)))
 
 
-def _finish(device: Device, call: Call) -> Run:
+def _finish(device: Device, call: BackpropCall) -> Run:
     """Write dx, and note the run."""
     machine, outputs = call.machine, {}
     if machine.numerics:

@@ -53,7 +53,7 @@ def path_of(shape: ConvShape) -> Path:
 
 
 @dataclass
-class Call:
+class BackpropCall:
     """One call on a machine of its own, whose memories hold the device's arrays.
 
     Attributes:
@@ -137,7 +137,7 @@ def result(machine: Machine, operand: Operand, shape: tuple[int, ...], kind: DTy
 
 def private_call(
     machine: Machine, checked: Checked, operands: Operands, kind: DType, given: Mapping[str, object]
-) -> Call:
+) -> BackpropCall:
     """Run a call whose operands lie in the core's array memory."""
     g, path = Geometry.of(checked.shape), path_of(checked.shape)
     tiling = private_tiling(path, g, kind, checked.buffer_bytes, given)
@@ -155,12 +155,12 @@ def private_call(
     )
     machine.launch(PrivateDx(f"{NAMES[path]}_private", g, tiling, tensors, kind))
     plain = {**tiling.model_dump(), "buffer_bytes": checked.buffer_bytes}
-    return Call(machine, checked, operands, kind, path, plain, tensors.dx)
+    return BackpropCall(machine, checked, operands, kind, path, plain, tensors.dx)
 
 
 def shared_call(
     machine: Machine, checked: Checked, operands: Operands, kind: DType, given: Mapping[str, object]
-) -> Call:
+) -> BackpropCall:
     """Run a call whose operands lie in shared memory, on all cores of the machine."""
     run = _depthwise if path_of(checked.shape) == "depthwise" else _products
     return run(machine, checked, operands, kind, given)
@@ -174,7 +174,7 @@ def _free_target(machine: Machine) -> Target:
 
 def _depthwise(
     machine: Machine, checked: Checked, operands: Operands, kind: DType, given: Mapping[str, object]
-) -> Call:
+) -> BackpropCall:
     """The depthwise path: one launch."""
     g, cores = Geometry.of(checked.shape), len(machine.cores)
     place(machine, operands.workspace, (operands.workspace.bytes,), BYTE)
@@ -184,7 +184,7 @@ def _depthwise(
     tiling = depthwise_tiling(g, _free_target(machine), kind, cores, given)
     machine.launch(DepthwiseDx(g, tiling, DepthwiseTensors(dy, w, dx), kind))
     plain: dict[str, object] = {"path": "depthwise", **tiling.model_dump()}
-    return Call(machine, checked, operands, kind, "depthwise", plain | _budget(checked), dx)
+    return BackpropCall(machine, checked, operands, kind, "depthwise", plain | _budget(checked), dx)
 
 
 def _budget(checked: Checked) -> dict[str, object]:
@@ -193,7 +193,7 @@ def _budget(checked: Checked) -> dict[str, object]:
 
 def _products(
     machine: Machine, checked: Checked, operands: Operands, kind: DType, given: Mapping[str, object]
-) -> Call:
+) -> BackpropCall:
     """The general and the 1x1 path: the weights' new order where it differs, then products."""
     shape, path = checked.shape, path_of(checked.shape)
     g, cores = Geometry.of(shape), len(machine.cores)
@@ -221,7 +221,7 @@ def _products(
     kernel.name = NAMES[path]
     machine.launch(kernel)
     plain: dict[str, object] = {"path": path, **tiling.model_dump()}
-    return Call(machine, checked, operands, kind, path, plain | _budget(checked), dx)
+    return BackpropCall(machine, checked, operands, kind, path, plain | _budget(checked), dx)
 
 
 def _planned(setting: Setting, defaults: Mapping[str, object], given: Mapping[str, object]) -> DxTiling:

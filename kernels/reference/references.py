@@ -92,7 +92,11 @@ def conv_forward_magnitude(
 def gemm_reference(
     a: npt.ArrayLike, b: npt.ArrayLike, *, trans_a: bool = False, trans_b: bool = False
 ) -> Array:
-    """Return a @ b in float64, [M, K] by [K, N]; `trans_a` takes a as [K, M], `trans_b` b as [N, K]."""
+    """Return a @ b in float64, [M, K] by [K, N]; `trans_a` takes a as [K, M], `trans_b` b as [N, K].
+
+    Raises:
+        OperandError: an operand is no matrix, or their sizes do not meet.
+    """
     left, right = _float64("a", a), _float64("b", b)
     for argument, operand in (("a", left), ("b", right)):
         if operand.ndim != 2:

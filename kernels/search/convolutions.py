@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from kernels.davinci.image_rules import Setting as CubeSetting
 from kernels.davinci.sides import FRACTAL, Sides
 from kernels.davinci.tiling import BiasTiling, ImageTiling, WeightTiling
-from kernels.dsp.backward import PREFIXES
 from kernels.dsp.dw.lowering import dw_setting
 from kernels.dsp.dw.plan import candidates as dw_candidates
 from kernels.dsp.dw.tiling import DbTiling, DwTiling
@@ -24,6 +23,7 @@ from kernels.dsp.forward.geometry import ForwardGeometry
 from kernels.dsp.forward.lowering import forward_setting
 from kernels.dsp.forward.tiling import ForwardTiling, as_panels, of_panels
 from kernels.families import backward_of, forward_of, stored_in
+from kernels.gradient_fields import PREFIXES
 from kernels.search.subject import Fields, Given, Options, Subject
 from kernels.search.values import Extent, options_of
 from kernels.shape.shapes import ConvShape

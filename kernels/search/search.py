@@ -44,36 +44,7 @@ REACH = (1, 3, 1 << 30)
 LOOKED_AT, TOGETHER = 100, 4
 """Far places that are looked at for new tilings, and how many are run before steps are taken from the best of them."""
 
-PRIMES = (
-    2,
-    3,
-    5,
-    7,
-    11,
-    13,
-    17,
-    19,
-    23,
-    29,
-    31,
-    37,
-    41,
-    43,
-    47,
-    53,
-    59,
-    61,
-    67,
-    71,
-    73,
-    79,
-    83,
-    89,
-    97,
-    101,
-    103,
-    107,
-)
+PRIMES = tuple(n for n in range(2, 108) if all(n % divisor for divisor in range(2, n)))
 
 A_CLASS = 2
 """Seeds of one class of words."""

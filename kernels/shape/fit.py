@@ -102,7 +102,11 @@ def same_rank(argument: str, value: object, ndim: int) -> tuple[int, ...]:
 def spatial_sizes(
     argument: str, value: Axes | None, tensor: str, shape: tuple[int, ...] | None, ndim: int
 ) -> tuple[int, ...]:
-    """Return a tensor's spatial sizes: of its shape, or of the argument that stands in for it."""
+    """Return a tensor's spatial sizes: of its shape, or of the argument that stands in for it.
+
+    Raises:
+        ShapeError: neither is given.
+    """
     if value is None:
         if shape is None:
             raise ShapeError(f"{argument} or {tensor} is needed", argument=argument)
@@ -116,7 +120,11 @@ def spatial_sizes(
 def channels_of(
     dy: tuple[int, ...], w: tuple[int, ...] | None, x: tuple[int, ...] | None, groups: int, transposed: bool
 ) -> tuple[int, int]:
-    """Return cin and cout: cin of x before w, cout of w before dy; whether the rest fits is checked later."""
+    """Return cin and cout: cin of x before w, cout of w before dy; whether the rest fits is checked later.
+
+    Raises:
+        ShapeError: neither w nor x is given.
+    """
     if w is None:
         if x is None:
             raise ShapeError("w or x is needed to know the input channels", argument="w")

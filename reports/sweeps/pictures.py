@@ -9,15 +9,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from reports.canvas import LEFT, WIDTH, pixels, shortened, write_png
-from reports.colours import FAINT, INK
+from reports.canvas import shortened, write_heading, write_png
 from reports.sweeps.curves import draw_curves
 from reports.sweeps.front import Row, best_by, chosen_costs, is_number, require_numbers, values_of
 from reports.sweeps.heat_map import draw_heat_map
 from reports.sweeps.pareto import draw_pareto
 from reports.sweeps.table import SweepTable
 from reports.sweeps.words import call_text, title
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import write_files
 from targets.errors import TilesimError
 
 CURVES, HEAT_MAP, PARETO = "curves.png", "heat-map.png", "pareto-{}.png"
@@ -79,12 +78,10 @@ def draw_sweep(
         HEAT_MAP: _heat_map(table, view),
         **{_front_file(name): _pareto(table, name) for name in chosen_costs(table.done, cost)},
     }
-    drawn = {out / name: write_png(figure) for name, figure in figures.items() if figure is not None}
+    drawn = {name: write_png(figure) for name, figure in figures.items() if figure is not None}
     if not drawn:
         raise TilesimError("nothing to draw", got="no field of numbers and no cost that varies")
-    make_directory(out)
-    write_aside(drawn)
-    return list(drawn)
+    return write_files(out, drawn)
 
 
 def chosen_view(table: SweepTable, x: str | None, series: str | None, value: str) -> View:
@@ -158,13 +155,9 @@ def _best_note(others: Sequence[str]) -> str:
 
 
 def _titled(figure: Figure, table: SweepTable, what: str, note: str) -> Figure:
-    height, x = pixels(figure)[1], LEFT / WIDTH
     call = table.call
     head = f"{what[0].upper()}{what[1:]}: {call['operator']} on {call['target']}"
-    figure.text(
-        x, 1 - 26 / height, shortened(head, 130), fontsize=12, fontweight="bold", color=INK, va="center"
-    )
     failed = f"{len(table.failed)} of {len(table)} points failed" if table.failed else f"{len(table)} points"
     below = "; ".join(filter(None, [call_text(call), failed, note]))
-    figure.text(x, 1 - 50 / height, shortened(below, 230), fontsize=9, color=FAINT, va="center")
+    write_heading(figure, shortened(head, 130), shortened(below, 230))
     return figure

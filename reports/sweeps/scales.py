@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from reports.colours import INK
+from reports.colours import INK, SERIES
 from reports.sweeps.front import is_number
 from reports.sweeps.words import shown, text, title
 
@@ -17,18 +17,6 @@ GRID = "#e4e9ee"
 SCALE = LinearSegmentedColormap.from_list("tilesim", ["#f2f7f5", "#8fd0c4", "#2a9d8f", "#1d6fa5", "#1b2f5b"])
 """From light to dark, for figures and for the values of a field that is a number."""
 
-_FILLS = (
-    "#1d6fa5",
-    "#d1495b",
-    "#ee8434",
-    "#3fa7a0",
-    "#5a4fa2",
-    "#94bf6a",
-    "#9b2c6f",
-    "#8c5a2b",
-    "#7cc3ec",
-    "#f4c430",
-)
 _MOST_TICKS = 16
 _LOG_FROM, _LOG_VALUES = 6.0, 20.0
 """Ratio of the greatest to the least from which an axis of a field, and one of figures, is logarithmic."""
@@ -39,7 +27,7 @@ def series_colours(values: Sequence[Any]) -> dict[Any, str]:
     if all(is_number(value) for value in values) and len(values) > 1:
         step = 0.75 / (len(values) - 1)
         return {value: to_hex(SCALE(0.25 + i * step)) for i, value in enumerate(values)}
-    return {value: _FILLS[i % len(_FILLS)] for i, value in enumerate(values)}
+    return {value: SERIES[i % len(SERIES)] for i, value in enumerate(values)}
 
 
 def field_axis(axes: Axes, name: str, values: Sequence[float]) -> None:

@@ -38,6 +38,31 @@ def write_aside(writers: Mapping[Path, Callable[[Path], object]]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def write_files(directory: Path, writers: Mapping[str, Callable[[Path], object]]) -> list[Path]:
+    """Write a set of files by name into a directory, all or none, and return their paths.
+
+    The directory is made when it is not there, and removed again when nothing could be written.
+
+    Raises:
+        RunFileError: the directory is a file, or the operating system refused.
+    """
+    there = directory.exists()
+    make_directory(directory)
+    files = {directory / name: write for name, write in writers.items()}
+    try:
+        write_aside(files)
+    except BaseException:
+        if not there and not any(directory.iterdir()):
+            directory.rmdir()
+        raise
+    return list(files)
+
+
+def text_writer(text: str) -> Callable[[Path], object]:
+    """A writer of a text in UTF-8 for `write_aside`."""
+    return lambda path: path.write_text(text, encoding="utf-8", newline="")
+
+
 def make_directory(path: Path) -> None:
     """Make a directory, with those above it, unless it is there.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.results.critical.advice import advice
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import text_writer, write_files
 from simulator.results.metrics import Metrics, measure
 from simulator.results.summary import Summary
 from simulator.results.trace import Trace
@@ -192,15 +192,8 @@ class Run:
         Raises:
             RunFileError: the path is a file, or the operating system refused.
         """
-        folder = Path(directory)
-        make_directory(folder)
         text = json.dumps(self._saved(), indent=1, allow_nan=False) + "\n"
-        write_aside(
-            {
-                folder / TRACE_FILE: self.trace.write_in_place,
-                folder / RUN_FILE: lambda path: path.write_text(text, encoding="utf-8"),
-            }
-        )
+        write_files(Path(directory), {TRACE_FILE: self.trace.write_in_place, RUN_FILE: text_writer(text)})
 
     def _saved(self) -> dict[str, Any]:
         """The contents of `run.json`: the figures, and what is needed to read the directory again."""

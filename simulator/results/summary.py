@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from simulator.results.metrics import Balance, percent
 
 _WIDTH = 104
 _LABEL = 11  # characters of the column of labels
+_MOST_LAUNCHES = 6
+"""Names of launches up to which all are shown."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,20 @@ def cores_line(active: int, asked: int, balance: Balance | None) -> str:
 
 
 def _launches(launches: Sequence[Mapping[str, Any]]) -> str:
-    shown = [f"{launch['name']} {launch['cycles']:,}" for launch in launches[:6]]
-    more = [f"{len(launches) - 6} more"] if len(launches) > 6 else []
-    return f"{len(launches)}: {', '.join([*shown, *more])} (cycles)" if launches else ""
+    """Launches in their order, those of one name together; of too many names, those that take longest."""
+    count = Counter[str](launch["name"] for launch in launches)
+    cycles: Counter[str] = Counter()
+    for launch in launches:
+        cycles[launch["name"]] += launch["cycles"]
+    longest = {name for name, _ in cycles.most_common(_MOST_LAUNCHES)}
+    shown = [
+        (f"{count[name]} x {name}" if count[name] > 1 else name) + f" {total:,}"
+        for name, total in cycles.items()
+        if name in longest
+    ]
+    rest = sum(times for name, times in count.items() if name not in longest)
+    more = f" and {rest} more" if rest else ""
+    return f"{len(launches)}: {', '.join(shown)}{more} (cycles)" if launches else ""
 
 
 def _errors(errors: Mapping[str, float | str] | None, tolerance: Mapping[str, float | str] | None) -> str:

@@ -123,7 +123,11 @@ class LaunchModel:
         self.traffic.share(now)
 
     def arrive(self, core: CoreState, entry: int, now: int) -> None:
-        """A core (and its equals) has come to a barrier."""
+        """A core (and its equals) has come to a barrier.
+
+        Raises:
+            ProgramError: the barrier is one of other cores, or of fewer.
+        """
         members = core.program.cores.get(entry)
         key = (core.program.key[entry], members)
         if members is not None and core.index not in members:

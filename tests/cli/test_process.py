@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from reports.sweeps.table import SweepTable
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ["--shape", "n=1,cin=16,h=8,w=8,cout=16,kh=3,kw=3,stride=1,pad=1", "--dtype", "fp16", "--grads", "dx"]
@@ -68,3 +74,76 @@ def test_all_gradients_are_computed_and_checked() -> None:
     assert record["tiling"]["dw.k"] == 8
     assert record["useful_macs"] == 2 * 8 * 8 * 16 * 16 * 9
     assert tilesim(*RUN, "--tile", "dw.k=8").returncode == 2
+
+
+SLOW_KERNEL = """
+import sys, time
+from kernels.registry import Call, operator
+
+@operator(shape=str)
+def slow(call: Call):
+    with open("begun", "w"):
+        time.sleep(300)
+"""
+
+LAYERS = "layer,N,Cin,H,W,Cout,Kh,Kw\na,1,16,9,9,16,3,3\nb,1,16,8,8,16,3,3\nc,1,16,7,7,16,3,3\n"
+
+
+def interrupted(
+    folder: Path, begun: Callable[[subprocess.Popen[str]], bool], *arguments: str
+) -> tuple[int, str, str]:
+    """Status, stdout and stderr of a command to whose whole process group Ctrl-C comes when it has begun."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tilesim", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as process:
+        while process.poll() is None and not begun(process):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate()
+    return process.returncode, stdout, stderr
+
+
+def workers(process: subprocess.Popen[str]) -> int:
+    """How many processes this one has started."""
+    lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return sum(len(file.read_text(encoding="utf-8").split()) for file in lists)
+
+
+def test_an_interrupted_run_says_so_in_one_line(tmp_path: Path) -> None:
+    """Nothing is written."""
+    (tmp_path / "slow.py").write_text(SLOW_KERNEL, encoding="utf-8")
+    call = ["run", "slow.py:slow", "--target", "mt7004", "--shape", "x", "--timing-only", "--out", "out"]
+    done = interrupted(tmp_path, lambda _: (tmp_path / "begun").exists(), *call)
+    assert done == (130, "", "tilesim: interrupted\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_network_says_so_in_one_line(tmp_path: Path) -> None:
+    """Its processes end without a word, even while they start, and nothing is written."""
+    (tmp_path / "layers.csv").write_text(LAYERS, encoding="utf-8")
+    call = ["network", "layers.csv", "--target", "mt7004", "--jobs", "2", "--out", "out"]
+    done = interrupted(tmp_path, lambda process: workers(process) == 2, *call)
+    assert done == (130, "", "tilesim: interrupted\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_an_interrupted_sweep_keeps_what_was_done(tmp_path: Path, count: str) -> None:
+    """The line says that it goes on from its file, which is whole; no journal is left."""
+    out = tmp_path / "a.parquet"
+    call = ["sweep", "gemm", "--target", "mt7004", "--shape", "m=64,n=64,k=64", "--out", out.name]
+    vary = ["--vary", "link.ddr.gigabytes_per_second=10:90:2000", "--workers", count]
+    journal = tmp_path / "a.parquet.journal"
+    begun = lambda _: journal.exists() and journal.read_bytes().count(b"\n") > 2  # noqa: E731
+    line = (
+        "tilesim: interrupted; a.parquet has the points that were done: the same command goes on from there\n"
+    )
+    assert interrupted(tmp_path, begun, *call, *vary) == (130, "", line)
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+    assert 2 <= len(SweepTable.read(out)) < 2000

@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
+import tilesim
 from reports.sweeps.table import SweepTable
-from tilesim.cli.sweep import _shown
+from tilesim.cli.output import _shown
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -235,8 +236,26 @@ def test_the_bar_counts_stored_points_but_not_their_time() -> None:
     """The time left is that of the points of now: of 4 with 2 stored, one done in a moment leaves one."""
     bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
     told = _shown(bar)
-    told(3, 4, {})
+    told(3, 4)
     task = bar.tasks[0]
     assert (task.completed, task.total) == (3, 4)
-    told(4, 4, {})
+    told(4, 4)
     assert task.finished
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [((), "nothing is kept without --out"), (("--out", "a.parquet"), "no point was done")],
+)
+def test_an_interrupted_sweep_says_what_is_left(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], left: str
+) -> None:
+    """Of one that was stopped before its first point, or that has no file."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tilesim, "sweep", stopped)
+    monkeypatch.chdir(tmp_path)
+    result = cli(*GEMM, *GRID, *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", f"tilesim: interrupted; {left}\n")

@@ -25,6 +25,25 @@ ALLOWED = {
     "reports": frozenset({"simulator", "targets"}),
     "tilesim": frozenset({"targets", "simulator", "kernels", "reports"}),
 }
+ROOMS = {
+    "kernels": {
+        "shape": frozenset[str](),
+        "dsp": frozenset({"shape"}),
+        "davinci": frozenset({"shape"}),
+        "reference": frozenset({"shape", "davinci"}),
+        "search": frozenset({"shape", "dsp", "davinci"}),
+    },
+    "reports": {"networks": frozenset[str](), "sweeps": frozenset[str](), "page": frozenset[str]()},
+    "tilesim": {
+        "workers": frozenset[str](),
+        "calibration": frozenset[str](),
+        "validation": frozenset[str](),
+        "sweeps": frozenset({"workers"}),
+        "networks": frozenset({"workers"}),
+    },
+}
+"""Folders of a package, and which of its other folders each may import: nothing below knows the command line."""
+
 MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 60
 CONVOLUTION = re.compile(r"conv(?!e)", re.IGNORECASE)  # convert, convention and converge are plain English
@@ -42,15 +61,22 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imported(tree: ast.AST, package: str) -> set[str]:
-    """Top-level names of all modules that the tree imports, relative ones resolved within the package."""
+def modules(tree: ast.AST, package: str) -> set[str]:
+    """Dotted names of all modules that the tree imports, relative ones resolved within the package."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names.add("." * node.level + (node.module or ""))
-    return {importlib.util.resolve_name(name, package).partition(".")[0] for name in names}
+            module = "." * node.level + (node.module or "")
+            inside = "" if module.endswith(".") else "."
+            names.update(f"{module}{inside}{alias.name}" for alias in node.names)
+    return {importlib.util.resolve_name(name, package) for name in names}
+
+
+def imported(tree: ast.AST, package: str) -> set[str]:
+    """Top-level names of all modules that the tree imports."""
+    return {name.partition(".")[0] for name in modules(tree, package)}
 
 
 def identifiers(tree: ast.AST) -> Iterator[str]:
@@ -83,6 +109,23 @@ def test_a_package_imports_only_those_below_it(package: str) -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    ("package", "room"), [(package, room) for package, rooms in ROOMS.items() for room in rooms]
+)
+def test_a_folder_imports_only_those_below_it(package: str, room: str) -> None:
+    """The arrows between the folders of a package point one way too."""
+    folders = {path.name for path in (ROOT / package).iterdir() if path.is_dir()} - {room}
+    files = sources(f"{package}/{room}")
+    assert files
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in modules(parsed(path), f"{package}.{room}")
+        if name.split(".")[0] == package and name.split(".")[1] in folders - ROOMS[package][room]
+    }
+    assert not wrong
+
+
 @pytest.mark.parametrize("package", ["kernels", "reports", "targets", "tilesim"])
 def test_only_the_simulator_knows_simpy(package: str) -> None:
     """A kernel issues instructions and never sees the event loop; nor does anybody else."""
@@ -106,6 +149,7 @@ def test_the_checks_see_what_they_forbid() -> None:
         "from ..kernels import x\ndef f(conv_shape):\n    import simpy.events\n    return a.conv2d"
     )
     assert imported(tree, "simulator.deep") == {"simulator", "simpy"}
+    assert modules(tree, "simulator.deep") == {"simulator.kernels.x", "simpy.events"}
     assert [name for name in identifiers(tree) if CONVOLUTION.search(name)] == ["conv_shape", "conv2d"]
     assert not CONVOLUTION.search("convert")
     assert [length for _, length in functions(tree)] == [3]

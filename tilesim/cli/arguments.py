@@ -179,11 +179,20 @@ def check_directory(directory: Path) -> None:
     """
     if directory.is_dir():
         _check_holds_a_run(directory)
-    elif directory.exists():
-        raise ArgumentError(what="not a directory", where="--out", got=str(directory))
+    check_writable(directory)
+
+
+def check_writable(directory: Path, option: str = "--out") -> None:
+    """Refuse, before anything is simulated, a place where no directory can be made or written to.
+
+    Raises:
+        ArgumentError: it is a file, lies below one, or is not writable.
+    """
     standing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    if not os.access(standing, os.W_OK) or not standing.is_dir():
-        raise ArgumentError(what="cannot write", where="--out", got=str(standing))
+    if not standing.is_dir():
+        raise ArgumentError(what="not a directory", where=option, got=str(standing))
+    if not os.access(standing, os.W_OK):
+        raise ArgumentError(what="cannot write", where=option, got=str(standing))
 
 
 def _check_holds_a_run(directory: Path) -> None:

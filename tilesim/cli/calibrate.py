@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from simulator.results.files import write_aside
+from simulator.results.files import text_writer, write_aside
 from targets.errors import TilesimError
 from targets.loader import available_targets, load_target
 from tilesim.calibration.measure import measured, this_computer
@@ -44,7 +44,7 @@ def calibrate(
         ns = measured(computer.cores, computer.cache_bytes or base.memory["cache"].size_bytes)
     text = target_text(base, out.stem, computer, ns, datetime.now(UTC).date())
     check_place(out, force=force)  # measuring took some seconds
-    write_aside({out: lambda path: path.write_text(text, encoding="utf-8")})
+    write_aside({out: text_writer(text)})
     if as_json:
         print_json({"file": str(out), "load": computer.load, "nanoseconds": ns})
         return

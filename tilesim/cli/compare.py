@@ -9,12 +9,13 @@ import typer
 
 import tilesim
 from kernels.operators import Operator, run_operator
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import text_writer, write_files
 from simulator.results.run import Run
 from targets.errors import TilesimError
 from targets.schema import Target
 from tilesim.cli.arguments import (
     check_core_choice,
+    check_writable,
     find_operator,
     names_of,
     parse_core_mask,
@@ -51,6 +52,8 @@ def compare(
 ) -> None:
     """Time an operator on several targets, without values, and put them beside each other."""
     check_core_choice(cores, core_mask)
+    if out is not None:
+        check_writable(out)
     chosen = find_operator(operator)
     overrides = parse_pairs("--set", set_ or ())
     chips = {name: tilesim.load_target(name, overrides) for name in names_of(targets)}
@@ -72,9 +75,7 @@ def compare(
     for name, reason in refused.items():
         say(f"{name} is left out: {reason}")
     if out is not None:
-        make_directory(out)
-        comparison.save(out / PICTURE)
-        write_aside({out / RECORD: lambda path: path.write_text(json_text(record), encoding="utf-8")})
+        write_files(out, {PICTURE: comparison.save, RECORD: text_writer(json_text(record))})
 
 
 def _run_all(

@@ -19,8 +19,12 @@ class ArgumentError(TilesimError):
     """An argument of the command line was refused; `where` is the option or argument as it is typed."""
 
 
+class InterruptedCommandError(Exception):
+    """A person stopped the command; its text, if there is one, says what is left of the work."""
+
+
 def exit_status(call: Callable[[], object], *, debug: bool) -> int:
-    """Make the call and return the exit status: 0, 1 for a fault of ours, 2 for a refused argument.
+    """Make the call and return the exit status: 0, 1 for a fault of ours, 2 for a refused argument, 130 for Ctrl-C.
 
     What went wrong goes to stderr in one line, after the traceback if `debug`.
     """
@@ -28,8 +32,8 @@ def exit_status(call: Callable[[], object], *, debug: bool) -> int:
         status = call()
     except (TilesimError, typer.TyperException) as error:
         return _say(_refusal(error), REFUSED, debug=debug)
-    except typer.Abort:
-        return _say("interrupted", INTERRUPTED, debug=False)
+    except (InterruptedCommandError, KeyboardInterrupt, typer.Abort) as error:
+        return _say(f"interrupted{f'; {error}' if str(error) else ''}", INTERRUPTED, debug=debug)
     except Exception as error:
         return _say(_fault(error, debug=debug), FAULT, debug=debug)
     return status if isinstance(status, int) else 0

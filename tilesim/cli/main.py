@@ -15,7 +15,7 @@ from tilesim.cli.calibrate import calibrate
 from tilesim.cli.compare import compare
 from tilesim.cli.critical import critical
 from tilesim.cli.diff import diff
-from tilesim.cli.errors import exit_status
+from tilesim.cli.errors import InterruptedCommandError, exit_status
 from tilesim.cli.network import network
 from tilesim.cli.operators import operators
 from tilesim.cli.report import report
@@ -35,6 +35,17 @@ class OneLineGroup(TyperGroup):
         plain = [word for word in given if word != "--debug"]
         call = functools.partial(super().main, plain, *rest, **{**options, "standalone_mode": False})
         sys.exit(exit_status(call, debug=plain != given))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the sub-command.
+
+        Raises:
+            InterruptedCommandError: Ctrl-C; Typer alone would exit without a word.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise InterruptedCommandError(str(error)) from error
 
 
 app = typer.Typer(

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 import tilesim
-from reports.network import PICTURE, RECORD, TABLE, NetworkTimes
+from reports.networks.times import PICTURE, RECORD, TABLE, NetworkTimes
 from targets.schema import Target
-from tilesim.cli.arguments import check_core_choice, names_of, parse_core_mask, parse_pairs
+from tilesim.cli.arguments import check_core_choice, check_writable, names_of, parse_core_mask, parse_pairs
 from tilesim.cli.errors import ArgumentError, say
-from tilesim.cli.output import print_json, write_lines
-from tilesim.networks.sharing import Report
+from tilesim.cli.output import counted, print_json, write_lines
 
 
 def network(
@@ -58,8 +52,8 @@ def network(
     """Time the backward of every convolution of a network, each distinct layer once."""
     check_core_choice(cores, core_mask)
     if out is not None:
-        _check_out(out)
-    with _bar(model.name) as report:
+        check_writable(out)
+    with counted(model.name) as told:
         times = tilesim.network(
             model,
             targets=_chips(targets, set_ or ()),
@@ -71,7 +65,7 @@ def network(
             step=step,
             all_dx=all_dx,
             jobs=jobs,
-            report=report,
+            on_layer=told,
         )
     if out is not None:
         times.save(out)
@@ -106,30 +100,6 @@ def _dims(texts: Sequence[str]) -> dict[str, int]:
             raise ArgumentError(what="not a size", where="--dim", got=f"{name}={text}", limit="1 or more")
         found[name] = int(text)
     return found
-
-
-def _check_out(directory: Path) -> None:
-    """Refuse, before anything is simulated, a place where nothing can be written.
-
-    Raises:
-        ArgumentError: it is a file, lies below one, or is not writable.
-    """
-    standing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    if not standing.is_dir():
-        raise ArgumentError(what="not a directory", where="--out", got=str(standing))
-    if not os.access(standing, os.W_OK):
-        raise ArgumentError(what="cannot write", where="--out", got=str(standing))
-
-
-@contextmanager
-def _bar(text: str) -> Iterator[Report | None]:
-    """A progress bar on stderr, if a person looks at a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _warn(times: NetworkTimes) -> None:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 _PLAIN_WIDTH = 120
+
+Counted = Callable[[int, int], None]
+"""Is told how many pieces of work are done, and of how many."""
 
 
 def console() -> Console:
@@ -31,6 +42,37 @@ def progress(text: str) -> Iterator[None]:
         return
     with Console(stderr=True).status(text):
         yield
+
+
+@contextlib.contextmanager
+def counted(text: str) -> Iterator[Counted | None]:
+    """A bar on stderr with how much of the text's work is done and the time left, if a person looks at a terminal.
+
+    Gives what is to be told that so many pieces are done, of how many; None without a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        *(TextColumn(text, markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
+        *(TextColumn("time left"), TimeRemainingColumn(elapsed_when_finished=False)),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        yield _shown(bar)
+
+
+def _shown(bar: Progress) -> Counted:
+    task = bar.add_task("pieces", total=None)
+    begun = False
+
+    def told(done: int, total: int) -> None:
+        nonlocal begun
+        if not begun:  # what was done before took no time: only the pieces of now say how long the rest takes
+            bar.reset(task, total=total, completed=done - 1)
+            begun = True
+        bar.update(task, completed=done)
+
+    return told
 
 
 def print_json(record: Mapping[str, Any]) -> None:

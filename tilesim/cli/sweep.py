@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 import tilesim
 from reports.sweeps.table import SweepTable, as_text
 from simulator.results.run import plain
-from tilesim.cli.arguments import find_operator, parse_grads, parse_pairs, parse_value
+from tilesim.cli.arguments import check_writable, find_operator, parse_grads, parse_pairs, parse_value
 from tilesim.cli.errors import FAULT, ArgumentError, say
-from tilesim.cli.output import print_json, write_lines
+from tilesim.cli.output import Counted, counted, print_json, write_lines
 from tilesim.cli.sweep_report import draw
 from tilesim.sweeps.api import Told
 from tilesim.sweeps.points import read_points
@@ -86,7 +76,9 @@ def sweep(
     """Time an operator at many points, without values; a sweep that was stopped goes on from its file."""
     if workers is not None and scheduler is not None:
         raise ArgumentError(what="two who run", where="--workers and --scheduler", remedy="give one of them")
-    with _progress(f"{operator} on {target}") as on_row:
+    if report is not None:
+        check_writable(report, "--report")
+    with _told_where(out), counted(f"{operator} on {target}") as told:
         table = tilesim.sweep(
             operator,
             target=target,
@@ -103,7 +95,7 @@ def sweep(
             out=out,
             workers=workers,
             scheduler=scheduler,
-            on_row=on_row,
+            on_row=_of_rows(told),
             on_notice=say,
         )
     _print(table, out, as_json=as_json)
@@ -116,36 +108,24 @@ def sweep(
 
 
 @contextlib.contextmanager
-def _progress(text: str) -> Iterator[Told | None]:
-    """A bar on stderr with the points done and the time left, if a person looks at a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (
-        TextColumn(text),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("time left"),
-    )
-    with Progress(
-        *columns, TimeRemainingColumn(elapsed_when_finished=False), console=Console(stderr=True)
-    ) as bar:
-        yield _shown(bar)
+def _told_where(out: Path | None) -> Iterator[None]:
+    """Of an interrupted sweep, say what is left of it.
+
+    Raises:
+        KeyboardInterrupt: with that text.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        left = "nothing is kept without --out" if out is None else "no point was done"
+        if out is not None and out.exists():
+            left = f"{out} has the points that were done: the same command goes on from there"
+        raise KeyboardInterrupt(left) from error
 
 
-def _shown(bar: Progress) -> Callable[[int, int, Mapping[str, Any]], None]:
-    task = bar.add_task("points", total=None)
-    begun = False
-
-    def on_row(done: int, total: int, _: Mapping[str, Any]) -> None:
-        nonlocal begun
-        if not begun:  # stored points took no time: only those of now say how long the rest takes
-            bar.reset(task, total=total, completed=done - 1)
-            begun = True
-        bar.update(task, completed=done)
-
-    return on_row
+def _of_rows(told: Counted | None) -> Told | None:
+    """What a sweep tells of each row, as a bar takes it."""
+    return None if told is None else lambda done, total, _: told(done, total)
 
 
 def _print(table: SweepTable, out: Path | None, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict, Unpack
 
 import typer
 
@@ -33,15 +33,16 @@ def sweep_report(
         write_lines(str(path))
 
 
-def draw(
-    table: SweepTable,
-    out: Path,
-    *,
-    x: str | None = None,
-    series: str | None = None,
-    value: str = "time_ms",
-    cost: str | None = None,
-) -> list[Path]:
+class Choice(TypedDict, total=False):
+    """What is drawn, as `reports.sweeps.pictures.draw_sweep` takes it."""
+
+    x: str | None
+    series: str | None
+    value: str
+    cost: str | None
+
+
+def draw(table: SweepTable, out: Path, **choice: Unpack[Choice]) -> list[Path]:
     """Draw what the table has into a directory; returns the files.
 
     Raises:
@@ -50,4 +51,4 @@ def draw(
     with progress("pictures"):
         from reports.sweeps.pictures import draw_sweep  # noqa: PLC0415 - matplotlib takes most of a second to load
 
-        return draw_sweep(table, out, x=x, series=series, value=value, cost=cost)
+        return draw_sweep(table, out, **choice)

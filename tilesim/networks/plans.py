@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.network import LayerTime
+from reports.networks.times import LayerTime
 from tilesim.networks.layers import Layer, NetworkError
 from tilesim.networks.step import time_step
 from tilesim.networks.timing import Chip, Work, time_layer

@@ -9,13 +9,13 @@ from kernels.conv_backward import AVAILABLE, chosen_grads
 from kernels.errors import OperandError
 from kernels.operand_arrays import require_convolution_type
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
-from reports.network import LayerTime, LayerWork, NetworkTimes, TargetTimes
+from reports.networks.times import LayerTime, LayerWork, NetworkTimes, TargetTimes
 from targets.errors import TilesimError
 from targets.schema import Target
 from tilesim.networks.layers import Layer, Network, NetworkError
 from tilesim.networks.plans import Plan, plan_of, works_of
 from tilesim.networks.reading import read_network
-from tilesim.networks.sharing import Report, times_of
+from tilesim.networks.sharing import Told, times_of
 from tilesim.networks.sizes import sizes_text
 from tilesim.networks.timing import Chip
 
@@ -32,7 +32,7 @@ def network(
     step: bool = False,
     all_dx: bool = False,
     jobs: int = 1,
-    report: Report | None = None,
+    on_layer: Told | None = None,
 ) -> NetworkTimes:
     """Time the backward of every convolution of a network, each distinct one once, on targets.
 
@@ -47,8 +47,8 @@ def network(
         step: a training step: forward too. Where a target has a cache, all forward convolutions and then the gradients,
             the last layer's first, run on one machine, and each finds in the cache what was left there.
         all_dx: time dx of a convolution that no convolution lies before, too.
-        jobs: processes that share the work. With more than one, a script needs `if __name__ == "__main__":`.
-        report: is called as pieces of work are done.
+        jobs: processes that share the work.
+        on_layer: called as layers are done: how many are, of how many.
 
     Returns:
         The times. A layer that a target refuses is in them with the reason, and the totals lack it.
@@ -66,7 +66,7 @@ def network(
     )
     works = works_of(read.layers, wanted, step=step, all_dx=all_dx)
     plans = [plan_of(chip, read.layers, works, step=step) for chip in chips.values()]
-    found = times_of(plans, jobs, report)
+    found = times_of(plans, jobs, on_layer)
     times = tuple(_times(plan, distinct) for plan, distinct in zip(plans, found, strict=True))
     _require_some(read, times)
     return NetworkTimes(

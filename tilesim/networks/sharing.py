@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 
-from reports.network import LayerTime
+from reports.networks.times import LayerTime
 from tilesim.networks.plans import Plan, Task
+from tilesim.workers.pool import TRIES, Done, Lost, Piece, Pool
+from tilesim.workers.process import WorkerDiedError
 
-Report = Callable[[int, int], None]
+Told = Callable[[int, int], None]
 """Is told how many pieces of work are done, and of how many."""
 
 
-def times_of(plans: Sequence[Plan], jobs: int, report: Report | None) -> list[list[LayerTime]]:
+def times_of(plans: Sequence[Plan], jobs: int, on_layer: Told | None) -> list[list[LayerTime]]:
     """The times of each plan's tasks, in their order."""
     tasks = [(number, task) for number, plan in enumerate(plans) for task in plan.tasks()]
-    count = _Count(sum(len(task.works) for _, task in tasks), report)
+    count = _Count(sum(len(task.works) for _, task in tasks), on_layer)
     results: list[list[LayerTime]] = [[] for _ in tasks]
     for place, found in _results([task for _, task in tasks], jobs, count):
         results[place] = found
@@ -30,18 +29,23 @@ def times_of(plans: Sequence[Plan], jobs: int, report: Report | None) -> list[li
 class _Count:
     """How many layers are done."""
 
-    def __init__(self, total: int, report: Report | None) -> None:
-        self._total, self._report, self._done = total, report, 0
+    def __init__(self, total: int, on_layer: Told | None) -> None:
+        self._total, self._on_layer, self._done = total, on_layer, 0
 
     def add(self, layers: int = 1) -> None:
         """So many more are."""
         self._done += layers
-        if self._report is not None:
-            self._report(self._done, self._total)
+        if self._on_layer is not None:
+            self._on_layer(self._done, self._total)
 
 
 def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[int, list[LayerTime]]]:
-    """Each task's place and result as it comes, the largest first where several processes share them."""
+    """Each task's place and result as it comes, the largest first where several processes share them.
+
+    Raises:
+        WorkerDiedError: the processes that tried one died.
+        WorkError: one raised.
+    """
     if min(jobs, len(tasks)) <= 1:
         for place, task in enumerate(tasks):
             found = task.run(count.add)
@@ -50,20 +54,16 @@ def _results(tasks: Sequence[Task], jobs: int, count: _Count) -> Iterator[tuple[
             yield place, found
         return
     order = sorted(range(len(tasks)), key=lambda place: -tasks[place].size)
-    # A forked child would have the locks of the parent's threads, which a progress bar has.
-    context, count_of = get_context("spawn"), min(jobs, len(tasks))
-    with ProcessPoolExecutor(count_of, mp_context=context, initializer=_end_when_interrupted) as pool:
-        futures = {pool.submit(tasks[place].run): place for place in order}
-        try:
-            for future in as_completed(futures):
-                found = future.result()
-                count.add(len(found))
-                yield futures[future], found
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with Pool(Task.run, [_piece(place, tasks[place]) for place in order], jobs) as workers:
+        for event in workers.events():
+            if isinstance(event, Lost):
+                raise WorkerDiedError(
+                    f"{TRIES} processes died at the same work, the last with {event.reason}"
+                )
+            if isinstance(event, Done):
+                count.add(len(event.result))
+                yield event.number, event.result
 
 
-def _end_when_interrupted() -> None:
-    """A process that is interrupted ends without a word: the one that a person started says what there is to say."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _piece(place: int, task: Task) -> Piece:
+    return Piece(place, lambda: task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from reports.network import LayerTime
+from reports.networks.times import LayerTime
 from targets.errors import TilesimError
 from tilesim.networks.layers import Layer
 from tilesim.networks.timing import Chip, Work, macs_of, run_backward, run_forward

@@ -9,7 +9,7 @@ from kernels import conv_backward, conv_forward
 from kernels.conv_backward import require_ddr
 from kernels.families import LoweredBackward, backward_of, forward_of, stored_in
 from kernels.shape.shapes import ConvShape
-from reports.network import LayerTime
+from reports.networks.times import LayerTime
 from simulator.results.metrics import measure
 from targets.errors import TilesimError
 from targets.schema import Target

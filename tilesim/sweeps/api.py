@@ -14,11 +14,13 @@ from reports.sweeps.table import SweepTable
 from simulator.results.files import make_directory
 from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.errors import SweepError
-from tilesim.sweeps.events import Done, Event, Job, Notice, run_here
+from tilesim.sweeps.events import Event, Job, Notice, run_here
 from tilesim.sweeps.fields import check_call, check_fields
+from tilesim.sweeps.local import run_local
 from tilesim.sweeps.points import Point, points_of
 from tilesim.sweeps.store import Store
 from tilesim.sweeps.values import Interval, Value, Values, parse_values
+from tilesim.workers.pool import Done
 
 Told = Callable[[int, int, Mapping[str, Any]], None]
 """Called with each row as it is done: how many are, of how many, and the row."""
@@ -115,8 +117,6 @@ def runner(workers: int | None, scheduler: str | None) -> Runner:
     count = workers or len(os.sched_getaffinity(0))
     if count == 1:
         return run_here
-    from tilesim.sweeps.local import run_local  # noqa: PLC0415 - it asks where tilesim is, which is being loaded
-
     return lambda jobs: run_local(jobs, count)
 
 
@@ -138,7 +138,7 @@ def _fill(store: Store, run: Runner, on_row: Told | None, on_notice: Callable[[s
 
 
 def _keep(store: Store, event: Done, on_row: Told | None) -> None:
-    row = store.add(event.number, event.figures)
+    row = store.add(event.number, event.result)
     if on_row:
         on_row(len(store.rows), len(store.points), row)
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilesim.sweeps.errors import SweepError
-from tilesim.sweeps.events import Done, Event, Job, Notice
+from tilesim.sweeps.events import Event, Job, Notice
 from tilesim.sweeps.work import LOST, ended, outcome
+from tilesim.workers.pool import Done, Ready
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -43,8 +44,8 @@ def _run(client: Client, jobs: Sequence[Job]) -> Iterator[Event]:
     workers = _names(client)
     for job in jobs:
         task = job.task()
-        if isinstance(task, Done):
-            yield task
+        if isinstance(task, Ready):
+            yield Done(job.number, task.result)
             continue
         future = client.submit(outcome, task, pure=False)
         numbers[future.key] = job.number

@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from targets.errors import TilesimError
-from tilesim.sweeps.work import FAULT, REFUSED, Row, ended, outcome
-
-
-@dataclass(frozen=True)
-class Done:
-    """A point and its figures."""
-
-    number: int
-    figures: Row
+from tilesim.sweeps.work import FAULT, REFUSED, ended, outcome
+from tilesim.workers.pool import Done, Ready
 
 
 @dataclass(frozen=True)
@@ -25,6 +18,7 @@ class Notice:
 
 
 Event = Done | Notice
+"""The result of a point is its figures, a `Row`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Job:
     number: int
     make: Callable[[], dict[str, object]]
 
-    def task(self) -> dict[str, object] | Done:
+    def task(self) -> dict[str, object] | Ready:
         """The task, or, where the point is refused before it runs, its row."""
         try:
             return self.make()
@@ -47,11 +41,11 @@ class Job:
             row = ended(REFUSED, str(error))
         except Exception as error:  # one point's fault is no reason to lose the others
             row = ended(FAULT, f"{type(error).__name__}: {error}")
-        return Done(self.number, row | {"seconds": 0.0})
+        return Ready(row | {"seconds": 0.0})
 
 
 def run_here(jobs: list[Job]) -> Iterator[Event]:
     """Run points one after another in this process."""
     for job in jobs:
         task = job.task()
-        yield task if isinstance(task, Done) else Done(job.number, outcome(task))
+        yield Done(job.number, task.result if isinstance(task, Ready) else outcome(task))

@@ -205,7 +205,11 @@ class Journal:
         os.close(self._file)
 
     def lines(self) -> Iterator[Row]:
-        """The rows in it; a last line that was cut short is dropped."""
+        """The rows in it; a last line that was cut short is dropped.
+
+        Raises:
+            RunFileError: a line is no JSON.
+        """
         for line in self._content().split(b"\n")[1:-1]:
             try:
                 yield json.loads(line)

@@ -64,7 +64,7 @@ class AscendRow:
         problem: its sizes.
         dtype: what was computed in.
         l2: what the first launch finds in L2.
-        whole: whether conversions and helper launches were measured too.
+        whole: whether conversions and the other launches of the call were measured too.
         framework: whether a framework's launch was.
         measured: figures in microseconds.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from simulator.results.files import make_directory, write_aside
+from simulator.results.files import write_files
 
 PICTURE = "validation.png"
 
@@ -24,6 +24,4 @@ def keep_scatter(directory: Path, rows: Iterable[tuple[str, float, float]], titl
 
     pairs = [Pair(group, measured, measured * (1 + error)) for group, measured, error in rows]
     figure = draw_scatter(pairs, title, unit)
-    make_directory(directory)
-    write_aside({directory / PICTURE: write_png(figure)})
-    return directory / PICTURE
+    return write_files(directory, {PICTURE: write_png(figure)})[0]

@@ -135,7 +135,11 @@ def _summary(group: str, scores: Sequence[Score]) -> Summary:
 
 
 def formula_cycles(row: Row, target: Target) -> int:
-    """Cycles of one micro-kernel by the target's table, without the software around it."""
+    """Cycles of one micro-kernel by the target's table, without the software around it.
+
+    Raises:
+        TilesimError: the table lacks the micro-kernel.
+    """
     table = row.dtype + MICRO_KERNELS.get(row.mode, f" {row.mode}")
     if table not in target.matmul:
         what, known = "the target has no such micro-kernel", ", ".join(target.matmul)

@@ -171,7 +171,7 @@ def test_several_processes_find_the_same() -> None:
     done: list[tuple[int, int]] = []
     call: dict[str, Any] = {"targets": ("mt7004", "ascend910b1"), "step": True}
     one = tilesim.network(chain(NARROW, WIDE), **call)
-    two = tilesim.network(chain(NARROW, WIDE), jobs=2, report=lambda *pair: done.append(pair), **call)
+    two = tilesim.network(chain(NARROW, WIDE), jobs=2, on_layer=lambda *pair: done.append(pair), **call)
     assert one == two
     assert done[-1] == (4, 4)
 

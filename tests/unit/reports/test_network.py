@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from matplotlib.patches import Rectangle
 
-from reports.network import LayerTime, LayerWork, NetworkTimes, TargetTimes
-from reports.network_memory import held
-from reports.network_picture import COLOURS, MOST_BARS, bars_of, draw_network
+from reports.networks.memory import held
+from reports.networks.picture import COLOURS, MOST_BARS, bars_of, draw_network
+from reports.networks.times import LayerTime, LayerWork, NetworkTimes, TargetTimes
 
 
 def made(cycles: Sequence[int], which: Sequence[int], targets: int = 1, refused: str = "") -> NetworkTimes:

@@ -108,6 +108,15 @@ def test_summary_folds_long_lines() -> None:
     assert "94 more" in str(made_run(launches=launches).summary())
 
 
+def test_the_summary_shows_the_launches_that_take_longest() -> None:
+    """Those of one name together, in their order; the short ones are counted."""
+    cycles = {"turn": 3, "pack": 1, "conv dx": 50, "cast": 2, "sum": 4, "place": 5, "scatter": 900}
+    launches = [LaunchRecord(name, "default", 0, length, 2) for name, length in cycles.items()]
+    launches.append(LaunchRecord("conv dx", "default", 0, 10, 2))
+    shown = "8: turn 3, 2 x conv dx 60, cast 2, sum 4, place 5, scatter 900 and 1 more (cycles)"
+    assert shown in str(made_run(launches=launches).summary())
+
+
 def test_summary_of_an_empty_run() -> None:
     """A call that did nothing can be printed."""
     run = made_run(made_trace([]), cycles=0, macs=0, useful_macs=0, launches=[])

@@ -16,7 +16,8 @@ import tilesim as ts
 from reports.sweeps.table import SweepTable
 from tilesim.sweeps import local
 from tilesim.sweeps.call import SweptCall
-from tilesim.sweeps.events import Done, Job, Notice
+from tilesim.sweeps.events import Job, Notice
+from tilesim.workers.pool import Done
 
 ROOT = Path(__file__).resolve().parents[3]
 GEMM: dict[str, Any] = {"target": "mt7004", "shape": "m=64,n=64,k=64"}
@@ -60,7 +61,7 @@ def test_a_worker_that_is_killed_loses_no_point() -> None:
     before = set(children())
     events = list(local.run_local([Job(0, task), Job(1, kill_then_make), Job(2, task)], 1))
     done = [event for event in events if isinstance(event, Done)]
-    assert [(event.number, event.figures["status"]) for event in done] == [(0, "ok"), (1, "ok"), (2, "ok")]
+    assert [(event.number, event.result["status"]) for event in done] == [(0, "ok"), (1, "ok"), (2, "ok")]
     assert [event.text for event in events if isinstance(event, Notice)] == [
         "a worker died in point 1 (signal SIGKILL): it is run again by another"
     ]
@@ -94,31 +95,15 @@ def test_a_sweep_that_is_interrupted_ends_its_workers(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-LONG_POINT = """
-import sys, time
-from tilesim.sweeps import worker
-
-def outcome(task):
-    sys.stderr.write("at it\\n")
-    time.sleep(300)
-
-worker.outcome = outcome
-worker.main()
-"""
-
 SWEEP = """
-import subprocess, sys, time
+from tilesim.workers.process import Worker
 
-worker = subprocess.Popen([sys.executable, "worker.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-worker.stdin.write(b"{}\\n")
-worker.stdin.flush()
-time.sleep(300)
+Worker().ask(exec, "import sys, time; sys.stderr.write('at it\\\\n'); time.sleep(300)")
 """
 
 
 def test_a_worker_does_not_outlive_a_sweep_that_is_killed(tmp_path: Path) -> None:
     """It ends within seconds, in the middle of a point that takes minutes, and says nothing."""
-    (tmp_path / "worker.py").write_text(LONG_POINT, encoding="utf-8")
     (tmp_path / "sweep.py").write_text(SWEEP, encoding="utf-8")
     paths = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reports.network_memory import gradient, workspace
+from reports.networks.memory import gradient, workspace
 from simulator.results.metrics import percent
 from simulator.results.summary import amount, duration
 
 if TYPE_CHECKING:  # the record's classes make their tables with these functions
-    from reports.network import LayerWork, NetworkTimes, TargetTimes
+    from reports.networks.times import LayerWork, NetworkTimes, TargetTimes
 
 NAME, SIZES, REASON = 32, 44, 100
 """Characters of a name, of the sizes, and of a refusal in the table."""

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.network_memory import Held, held
-from reports.network_rows import cells, headings, layer_fields, lined_up, total_lines
-from simulator.results.files import make_directory, write_aside
+from reports.networks.memory import Held, held
+from reports.networks.rows import cells, headings, layer_fields, lined_up, total_lines
+from simulator.results.files import text_writer, write_files
 from simulator.results.run import plain
 
 PARTS = ("forward", "dx", "dw", "db")
@@ -223,24 +223,17 @@ class NetworkTimes:
             RunFileError: the operating system refused.
         """
         from reports.canvas import write_png  # noqa: PLC0415 - matplotlib takes most of a second to load
-        from reports.network_picture import draw_network  # noqa: PLC0415
+        from reports.networks.picture import draw_network  # noqa: PLC0415
 
-        folder = Path(directory)
-        there = folder.exists()
-        make_directory(folder)
         record = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        try:
-            write_aside(
-                {
-                    folder / TABLE: lambda path: path.write_text(self._csv(), encoding="utf-8"),
-                    folder / PICTURE: write_png(draw_network(self)),
-                    folder / RECORD: lambda path: path.write_text(record, encoding="utf-8"),
-                }
-            )
-        except BaseException:
-            if not there and not any(folder.iterdir()):
-                folder.rmdir()
-            raise
+        write_files(
+            Path(directory),
+            {
+                TABLE: text_writer(self._csv()),
+                PICTURE: write_png(draw_network(self)),
+                RECORD: text_writer(record),
+            },
+        )
 
     def _csv(self) -> str:
         text = io.StringIO(newline="")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.canvas import LEFT, PLOT_WIDTH, TOP, WIDTH, add_axes, add_legend, new_figure, pixels
-from reports.colours import FAINT, INK
-from reports.network import PARTS, LayerWork, NetworkTimes, TargetTimes
-from reports.network_rows import shortened
+from reports.canvas import LEFT, PLOT_WIDTH, add_axes, add_legend, new_figure, write_heading
+from reports.colours import INK
+from reports.networks.rows import shortened
+from reports.networks.times import PARTS, LayerWork, NetworkTimes, TargetTimes
 from simulator.results.metrics import percent
 from simulator.results.summary import duration
 
@@ -158,11 +158,8 @@ def _write(axes: Axes, x: float, line: int, text: str, refused: bool) -> None:
 
 
 def _write_title(figure: Figure, network: NetworkTimes) -> None:
-    height = pixels(figure)[1]
     what = "a training step" if network.step else "backward"
     title = f"Where the time goes: {what} of {network.model}, {len(network.layers):,} convolutions"
-    x = LEFT / WIDTH
-    figure.text(x, 1 - 26 / height, title, fontsize=12, fontweight="bold", color=INK, va="center")
     missing = sum(network.others.values())
     note = f"one bar a convolution, from input to output; {missing:,} other operators are not simulated"
-    figure.text(x, 1 - (TOP - 60) / height, note, fontsize=9, color=FAINT, va="center")
+    write_heading(figure, title, note)
