@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import subprocess
+import sys
+import time
 from math import factorial, isqrt
 from operator import neg
 
@@ -51,3 +55,18 @@ def test_a_worker_that_died_is_told_by_its_signal() -> None:
     with Pool(os._exit, [Piece(0, lambda: 3), Piece(1, lambda: Ready(1))], 1) as pool:
         events = [event for event in pool.events() if isinstance(event, Done | Lost)]
     assert events == [Lost(0, "exit status 3"), Done(1, 1)]
+
+
+def test_a_worker_whose_parent_is_gone_says_nothing() -> None:
+    """Its answer has no reader any more: it ends without a traceback."""
+    program = [sys.executable, "-m", "tilesim.workers.program"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, stderr=pipe) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stderr is not None
+        worker.stdout.close()
+        worker.stdin.write(pickle.dumps((time.sleep, 0.01)))
+        worker.stdin.close()
+        assert worker.stderr.read() == b""
+        assert worker.wait() == 1

@@ -22,6 +22,13 @@ def main() -> None:
     """Serve until the process that started this one closes the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        _serve()
+    except BrokenPipeError:
+        os._exit(1)  # the parent is gone: nobody is left to be told, and streams cannot be closed in order
+
+
+def _serve() -> None:
     # Answers go to a stream of their own: what anybody prints must not be taken for one.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
