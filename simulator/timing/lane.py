@@ -109,6 +109,9 @@ class Lane:
         """The entry on the engine ends."""
         entry, self.back = self.back, -1
         self.done += 1
+        self.core.end[entry] = (
+            now  # what needs it may start with the stream behind it, and looks when it ended
+        )
         self.previous, self.free_since = entry, now
         if self.core.program.kind[entry] == OPERATION:
             self.worked = now
