@@ -11,7 +11,9 @@ import pytest
 
 from kernels.dsp.product.tiling import GemmTiling
 from targets.loader import load_target
+from tilesim.validation.ascend_rows import PUBLISHED as ASCEND
 from tilesim.validation.blocking import planned, tiling_of
+from tilesim.validation.instruction_rows import INSTRUCTIONS
 from tilesim.validation.rows import BLOCKING, PUBLISHED, Row, read_rows
 from tilesim.validation.scores import Predictor, Score, score_rows, summaries
 from tilesim.validation.steady import Sizes
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
 HEAD = PUBLISHED.read_text(encoding="utf-8").splitlines()[0]
-SMALL = "x1,,chip,1800,2,fp64,gemm,NN,96,96,256,96,128,48,128,48,24,100,,"
+SMALL = "x1,,FT-M7032,1800,2,fp64,gemm,NN,96,96,256,96,128,48,128,48,24,100,,"
 
 
 def file_of(folder: Path, *lines: str) -> Path:
@@ -62,20 +64,67 @@ def test_out_keeps_the_picture(cli: Cli, tmp_path: Path) -> None:
     path = file_of(tmp_path, SMALL)
     assert cli("validate", "--measured", str(path), "--out", str(tmp_path / "new")).exit_code == 0
     assert (tmp_path / "new" / "validation.png").read_bytes()[:4] == b"\x89PNG"
-    assert "no row to draw" in cli.refuse("validate", "--kind", "nothing", "--out", str(tmp_path / "other"))
+    assert "no such kind" in cli.refuse("validate", "--kind", "nothing", "--out", str(tmp_path / "other"))
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        (SMALL.replace(",NN,", ",XN,"), "mode 'XN'"),
-        (SMALL.replace(",2,fp64", ",two,fp64"), "line 2"),
+        (SMALL.replace(",NN,", ",XN,"), "column mode, got XN, limit NN, NT, TN, TT, NT-merged"),
+        (SMALL.replace(",2,fp64", ",two,fp64"), "column cores, got two, limit a whole number from 1 to 8"),
+        (SMALL.replace(",2,fp64", ",99,fp64"), "column cores, got 99, limit a whole number from 1 to 8"),
+        (SMALL.replace(",fp64", ",int8"), "column dtype, got int8, limit fp32, fp16, fp64"),
+        (SMALL.replace(",gemm,", ",zzz,"), "column kind, got zzz, limit microkernel, gemm, "),
+        (SMALL.replace("FT-M7032", "OTHER"), "column chip, got OTHER, limit "),
+        (SMALL.replace(",NN,96", ",NN,0"), "column M, got 0, limit a whole number from 1"),
+        (SMALL.replace(",256,96", ",2.5,96"), "column K, got 2.5, limit a whole number from 1"),
+        (SMALL.replace(",48,128,48,24,", ",48,,48,24,"), "column K_A, got nothing"),
+        *(
+            (SMALL.replace(",100,", f",{bad},"), f"gflops_per_core, got {bad}, limit a finite number above 0")
+            for bad in ("0", "-5", "nan", "inf", "fast")
+        ),
     ],
 )
 def test_unusable_rows_are_refused(cli: Cli, tmp_path: Path, line: str, part: str) -> None:
-    """The line is named."""
-    assert part in cli.refuse("validate", "--measured", str(file_of(tmp_path, line)))
+    """File, line and column are named, with what may stand there."""
+    said = cli.refuse("validate", "--measured", str(file_of(tmp_path, line)))
+    assert "mine.csv, line 2, column " in said
+    assert part in said
+
+
+def test_blank_lines_are_no_rows_and_lines_are_counted_as_an_editor_does(cli: Cli, tmp_path: Path) -> None:
+    """A line of commas alone says nothing; the bad row is the fourth line."""
+    path = file_of(tmp_path, "", ",,,,", SMALL.replace(",100,", ",0,"))
+    assert "line 4, column gflops_per_core" in cli.refuse("validate", "--measured", str(path))
+
+
+@pytest.mark.parametrize(("suite", "kind"), [("products", "nope"), ("conv", "gemm"), ("gemm", "dx")])
+def test_kinds_that_are_none(cli: Cli, suite: str, kind: str) -> None:
+    """Each suite has its own."""
+    assert f"where --kind, got {kind}, limit" in cli.refuse("validate", "--suite", suite, "--kind", kind)
+
+
+def test_nothing_to_compare_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """A kind without a row, rows without a rate, no rows, and an empty file."""
+    call = ("validate", "--measured", str(file_of(tmp_path, SMALL)))
+    assert "no row of the kind microkernel could be compared" in cli.refuse(*call, "--kind", "microkernel")
+    file_of(tmp_path, SMALL.replace(",100,", ",,"))
+    assert "limit rows with a rate or cycles" in cli.refuse(*call)
+    for suite in ("products", "instructions", "conv", "gemm"):
+        folder = tmp_path / suite
+        folder.mkdir()
+        heads = {"instructions": INSTRUCTIONS, **ASCEND}.get(suite, PUBLISHED).read_text(encoding="utf-8")
+        (folder / "head.csv").write_text(heads.splitlines()[0] + "\n", encoding="utf-8")
+        (folder / "none.csv").write_text("\n", encoding="utf-8")
+        own = ("validate", "--suite", suite, "--measured")
+        assert "without rows: where" in cli.refuse(*own, str(folder / "head.csv"))
+        assert "an empty file: where" in cli.refuse(*own, str(folder / "none.csv"))
+
+
+def test_products_want_a_dsp(cli: Cli) -> None:
+    """The other family has suites of its own."""
+    assert "got ascend910b2 (davinci), limit dsp" in cli.refuse("validate", "--target", "ascend910b2")
 
 
 def test_unusable_files_are_refused(cli: Cli, tmp_path: Path) -> None:

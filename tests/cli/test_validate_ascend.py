@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,3 +136,37 @@ def test_files_that_make_no_sense(tmp_path: Path, change: tuple[str, str], part:
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(TilesimError, match=part):
         read_ascend_rows(path)
+
+
+CASES = [
+    ("conv", "op", "dq", "forward, dx, dw"),
+    *(("conv", "duration_us", bad, "a finite number above 0") for bad in ("nan", "inf", "-3", "0", "")),
+    ("conv", "mac_us", "-1", "a finite number from 0"),
+    ("conv", "N", "0", "a whole number from 1"),
+    ("conv", "stride", "1x0x1", "a whole number from 1"),
+    ("conv", "pad_low", "1x1", "three whole numbers"),
+    ("conv", "target", "OTHER", "ascend310b1, "),
+    ("conv", "target", "ft_m7032", "ascend310b1, "),
+    ("conv", "set", "clock_mhz", "key=value"),
+    ("conv", "set", "clocks=3", "keys and values of the target"),
+    ("gemm", "duration_us", "nan", "a finite number above 0"),
+    ("gemm", "k", "-4", "a whole number from 1"),
+    ("gemm", "trans_b", "X", "N, T"),
+    ("gemm", "dtype", "", "fp16, bf16, "),
+]
+
+
+@pytest.mark.parametrize(("suite", "column", "got", "limit"), CASES)
+def test_cells_that_are_refused(
+    cli: Cli, tmp_path: Path, suite: str, column: str, got: str, limit: str
+) -> None:
+    """File, line and column are named, with what may stand there."""
+    with PUBLISHED[suite].open(encoding="utf-8", newline="") as file:
+        row = next(csv.DictReader(file))
+    path = tmp_path / "mine.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, row)
+        table.writeheader()
+        table.writerow({**row, column: got})
+    said = cli.refuse("validate", "--suite", suite, "--measured", str(path), "--json")
+    assert f"mine.csv, line 2, column {column}, got {got or 'nothing'}, limit {limit}" in said

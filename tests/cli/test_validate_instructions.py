@@ -60,15 +60,39 @@ def test_the_table_shows_classes_and_the_rows_left_out(cli: Cli, tmp_path: Path)
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("x1,ascend910b1,MMAD,1024,,sideways,1850,10,", "mode 'sideways'"),
-        ("x1,ascend910b1,MMAD,many,,,1850,10,", "line 2"),
+        (
+            "x1,ascend910b1,MOV L1_TO_UB,1024,,sideways,1850,10,",
+            "column mode, got sideways, limit isolated, back-to-back",
+        ),
+        ("x1,ascend910b1,MMAD,many,,,1850,10,", "column size, got many, limit whole numbers from 1: k, m, n"),
+        ("x1,ascend910b1,MMAD,1024,,,1850,10,", "column size, got 1024"),
+        ("x1,ascend910b1,MOV L1_TO_UB,0,,,1850,10,", "column size, got 0"),
+        (
+            "x1,ascend910b1,MOV L1_TO_UB,1024,,,1850,nan,",
+            "column cycles, got nan, limit a finite number above 0",
+        ),
+        ("x1,ascend910b1,MOV L1_TO_UB,1024,,,1850,-2,", "column cycles, got -2"),
+        ("x1,ascend910b1,MOV L1_TO_UB,1024,,,0,10,", "column clock_mhz, got 0"),
+        ("x1,OTHER,MOV L1_TO_UB,1024,,,1850,10,", "column target, got OTHER, limit ascend310b1, "),
     ],
 )
 def test_unusable_rows_are_refused(cli: Cli, tmp_path: Path, line: str, part: str) -> None:
-    """The line is named."""
+    """File, line and column are named, with what may stand there."""
     path = tmp_path / "mine.csv"
     path.write_text(f"{HEAD}\n{line}\n", encoding="utf-8")
-    assert part in cli.refuse("validate", "--suite", "instructions", "--measured", str(path))
+    said = cli.refuse("validate", "--suite", "instructions", "--measured", str(path))
+    assert "mine.csv, line 2, column " in said
+    assert part in said
+
+
+def test_no_row_that_is_predicted_ends_with_the_reasons_and_status_2(cli: Cli, tmp_path: Path) -> None:
+    """A vector operation without a type is left out by name, not a fault."""
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEAD}\nx1,ascend910b1,VEC VADD,repeat=8,,,1850,16,\n", encoding="utf-8")
+    result = cli("validate", "--suite", "instructions", "--measured", str(path))
+    assert result.exit_code == 2
+    assert "Left out: 1 of 1 rows" in " ".join(result.stdout.split())
+    assert "no row could be compared" in result.stderr
 
 
 def test_instructions_have_no_kinds(cli: Cli) -> None:

@@ -160,3 +160,61 @@ def test_refusals(cli: Cli, profile: Path) -> None:
     assert "got dsp, limit davinci" in cli.refuse(*call, "--target", "mt7004")
     assert "limit forward, dx, dw, gemm" in cli.refuse(*call, "--target", "ascend910b2", "--kind", "relu")
     assert "cannot be read" in cli.refuse("validate", "--measured", "nothing.csv", "--target", "ascend910b2")
+
+
+CALL = ("validate", "--target", "ascend910b2", "--measured")
+
+
+@pytest.mark.parametrize("bad", ["nan", "inf", "-7", "0", "soon"])
+def test_a_bad_duration_is_left_out_and_named(cli: Cli, tmp_path: Path, bad: str) -> None:
+    """It is not in the median, and no fault."""
+    path = written(tmp_path / "p.csv", SMALL, {**SMALL, "Task Duration(us)": bad}, SMALL)
+    shown = json.loads(cli(*CALL, str(path), "--json").stdout)
+    assert [(row["tasks"], row["measured_us"]["duration"]) for row in shown["rows"]] == [(2, 9.0)]
+    (left,) = shown["left_out"]
+    assert (left["type"], left["tasks"], left["duration_us"]) == ("MatMulV2", 1, 0.0)
+    assert left["reason"] == f"Task Duration(us) {bad}: not a finite number above 0"
+
+
+def test_a_bad_time_of_a_pipe_is_left_out_and_named(tmp_path: Path) -> None:
+    """Its duration counts; a pipe that was idle is no fault."""
+    path = written(tmp_path / "p.csv", {**DX, "aic_mac_time(us)": "-1"}, {**DX, "aic_mac_time(us)": "0"})
+    (row,), (left,) = profile_rows(path, "ascend910b2")
+    assert (row.tasks, row.row.measured["mac"]) == (1, 0.0)
+    assert (left.duration_us, left.reason) == (109.592, "aic_mac_time(us) -1: not a finite number from 0")
+
+
+def test_a_shape_with_a_size_below_1_is_left_out(tmp_path: Path) -> None:
+    """Sizes that were not known when the profile was taken are -1."""
+    path = written(tmp_path / "p.csv", {**SMALL, "Input Shapes": '"-1,32;32,96"', "Output Shapes": '"-1,96"'})
+    rows, (left,) = profile_rows(path, "ascend910b2")
+    assert (rows, left.reason) == ([], "a shape with a size below 1")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_profile_without_a_task_to_predict_ends_with_status_2(
+    cli: Cli, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """After what was left out, one line."""
+    result = cli(*CALL, str(written(tmp_path / "p.csv", RELU, AMBIGUOUS)), *options)
+    assert result.exit_code == 2
+    assert "ambiguous: strides 2, 3, 4" in " ".join(result.stdout.split())
+    assert "no row could be compared" in result.stderr
+    assert "2 tasks were left out" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_profile_without_rows_or_columns(cli: Cli, tmp_path: Path) -> None:
+    """It is not taken for a file of another kind: what is missing is named."""
+    path = written(tmp_path / "p.csv")
+    assert "without rows" in cli.refuse(*CALL, str(path))
+    path.write_text(",".join(name for name in HEAD if name != "Task Duration(us)") + "\n1,2\n")
+    said = cli.refuse("validate", "--measured", str(path))
+    assert "a profile without some columns" in said
+    assert "got Task Duration(us) or Duration(us), limit" in said
+    path.write_text("Name,Type,Input Shapes,Output Shapes\nx,Relu,,\n")
+    assert "got Task Duration(us) or Duration(us), limit" in cli.refuse("validate", "--measured", str(path))
+    path.write_text("Duration(us),Input Shapes\n3,\n")
+    assert "got Op Name or Name, OP Type or" in cli.refuse("validate", "--measured", str(path))
+    path.write_text("")
+    assert "an empty file" in cli.refuse("validate", "--measured", str(path))

@@ -9,19 +9,19 @@ import typer
 
 from targets.errors import TilesimError
 from targets.loader import load_target
+from tilesim.cli.errors import ArgumentError
 from tilesim.cli.output import print_json, print_table, progress
 from tilesim.cli.validate_ascend import print_ascend
+from tilesim.cli.validate_checks import require_kind, require_scores
 from tilesim.cli.validate_profile import print_profile
 from tilesim.validation.ascend_rows import PUBLISHED as ASCEND
 from tilesim.validation.instruction_rows import INSTRUCTIONS, read_instruction_rows
 from tilesim.validation.instruction_scores import ClassSummary, class_summaries, score_instructions
 from tilesim.validation.picture import PICTURE, keep_scatter
-from tilesim.validation.profile_columns import is_profile
-from tilesim.validation.rows import PUBLISHED, read_rows
+from tilesim.validation.profile_columns import is_profile, require_columns
+from tilesim.validation.rows import DEFAULT_TARGET, KINDS, PUBLISHED, read_rows
 from tilesim.validation.scores import Score, Summary, score_rows, summaries
 from tilesim.validation.tables import head_of
-
-TARGET = "ft_m7032"
 
 ROW_HEADS = ("row", "product", "group", "measured", "predicted", "error %", "roofline", "error %")
 GROUP_HEADS = (
@@ -49,7 +49,8 @@ def validate(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", help=f"A target's name or a TOML file (products: {TARGET}).")
+        str | None,
+        typer.Option("--target", help=f"A target's name or a TOML file (products: {DEFAULT_TARGET})."),
     ] = None,
     suite: Annotated[
         Literal["products", "instructions", "conv", "gemm"],
@@ -73,18 +74,29 @@ def validate(
 ) -> None:
     """Run the simulator on published measurements and print the errors (half a minute for all products)."""
     if measured is not None and is_profile(head_of(measured)):
+        require_columns(measured)
         print_profile(measured, target, kind, l2, out, as_json)
         return
     if suite == "instructions":
         _instructions(measured or INSTRUCTIONS, target, kind, out, as_json)
         return
     if suite in ("conv", "gemm"):
-        print_ascend(measured or ASCEND[suite], kind, as_json)
+        print_ascend(measured or ASCEND[suite], suite, kind, as_json)
         return
-    target = target or TARGET
-    rows = [row for row in read_rows(measured or PUBLISHED) if kind in (None, row.kind)]
+    _products(measured or PUBLISHED, target or DEFAULT_TARGET, kind, out, as_json)
+
+
+def _products(measured: Path, target: str, kind: str | None, out: Path | None, as_json: bool) -> None:
+    """Print what the products of each group are off by."""
+    require_kind(kind, KINDS)
+    machine = load_target(target)
+    if machine.family != "dsp":
+        what = "these products are compared with targets of the family dsp"
+        raise ArgumentError(what=what, where="--target", got=f"{target} ({machine.family})", limit="dsp")
+    rows = [row for row in read_rows(measured, machine) if kind in (None, row.kind)]
     with progress(f"running {len(rows)} rows"):
-        scores = score_rows(rows, load_target(target))
+        scores = score_rows(rows, machine)
+    require_scores(scores, measured, kind, "a rate or cycles")
     groups = summaries(scores)
     if out is not None:
         points = [(score.group, score.measured, score.error) for score in scores]
@@ -106,7 +118,7 @@ def _instructions(
     targets = {row.target: load_target(target or row.target) for row in rows}
     scores, left_out = score_instructions(rows, targets)
     classes = class_summaries(scores)
-    if out is not None:
+    if out is not None and scores:
         points = [(f"{score.chip}, {score.family}", score.measured, score.error) for score in scores]
         keep_scatter(out, points, "Instructions of Ascend cores", "cycles")
     if as_json:
@@ -117,10 +129,12 @@ def _instructions(
                 "left_out": [row.to_dict() for row in left_out],
             }
         )
+        require_scores(scores, measured, None, "cycles and an instruction that is predicted")
         return
     print_table("Absolute errors of instructions", CLASS_HEADS, [_class(each) for each in classes])
     reasons = [[row.name, row.family, row.reason] for row in left_out]
     print_table(f"Left out: {len(left_out)} of {len(rows)} rows", ("row", "class", "reason"), reasons)
+    require_scores(scores, measured, None, "cycles and an instruction that is predicted")
 
 
 def _class(summary: ClassSummary) -> list[str]:

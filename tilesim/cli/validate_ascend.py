@@ -7,8 +7,9 @@ from pathlib import Path
 
 from targets.loader import load_target
 from tilesim.cli.output import print_json, print_table, progress
+from tilesim.cli.validate_checks import require_kind, require_scores
 from tilesim.validation.ascend_constants import fitted_constants
-from tilesim.validation.ascend_rows import FIGURES, read_ascend_rows
+from tilesim.validation.ascend_rows import FIGURES, OPS, read_ascend_rows
 from tilesim.validation.ascend_scores import (
     FAR,
     MARGIN,
@@ -24,9 +25,11 @@ FITTED_TARGET = "ascend910b1"
 """The base of the parts whose profiles were fitted."""
 
 
-def print_ascend(measured: Path, kind: str | None, as_json: bool) -> None:
+def print_ascend(measured: Path, suite: str, kind: str | None, as_json: bool) -> None:
     """Run the rows of a file, of one operator or all, and print their errors and the constants that were fitted."""
+    require_kind(kind, OPS if suite == "conv" else ("gemm",))
     rows = [row for row in read_ascend_rows(measured) if kind in (None, row.op)]
+    require_scores(rows, measured, kind, "a duration")
     with progress(f"running {len(rows)} rows"):
         scores = score_ascend(rows)
     groups, facts = figure_summaries(scores), duration_facts(scores)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tilesim.cli.errors import ArgumentError
 from tilesim.cli.output import print_json, print_table, progress
+from tilesim.cli.validate_checks import require_scores
 from tilesim.validation.ascend_rows import FIGURES
 from tilesim.validation.ascend_scores import AscendScore, FigureSummary, figure_summaries
 from tilesim.validation.picture import keep_scatter
@@ -33,6 +34,7 @@ def print_profile(
 
     Raises:
         ArgumentError: no target is named, or the kind is none.
+        TilesimError: after the tables, that no task could be predicted.
     """
     if target is None:
         raise ArgumentError(
@@ -53,6 +55,8 @@ def print_profile(
         print_json({"target": target, **found.to_dict(), "groups": [asdict(group) for group in groups]})
     else:
         _print(found, groups)
+    left = sum(each.tasks for each in found.left_out)
+    require_scores(scores, measured, kind, f"a task that is predicted; {left} tasks were left out")
 
 
 def _print(found: ProfileScores, groups: list[FigureSummary]) -> None:

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Literal
 
 from kernels.shape.shapes import ConvShape
-from tilesim.validation.tables import Record, head_of, read_table
+from tilesim.validation.cells import (
+    CellError,
+    Record,
+    davinci_target,
+    measured,
+    numbers,
+    one_of,
+    shown,
+    whole,
+)
+from tilesim.validation.tables import head_of, read_table
 
 FOLDER = Path(__file__).parent
 PUBLISHED = {"conv": FOLDER / "conv_ascend.csv", "gemm": FOLDER / "gemm_ascend.csv"}
@@ -30,6 +40,9 @@ CONVOLUTION = (
 )
 PRODUCT = ("m", "n", "k", "trans_a", "trans_b")
 """What a problem is made of."""
+
+OPS = ("forward", "dx", "dw")
+"""What a row of a convolution may be."""
 
 DTYPES = {"float": "fp32", "float16": "fp16"}
 """Names of data types in the sources."""
@@ -95,24 +108,47 @@ def read_ascend_rows(path: Path) -> list[AscendRow]:
 
 def _row(row: Record) -> AscendRow:
     convolution = "Cout" in row
-    op = row["op"] if convolution else "gemm"
+    op = one_of(row, "op", OPS) if convolution else "gemm"
     problem = _shape(row) if convolution else _product(row)
-    kind = row["dtype"].split()[0]
-    measured = {name: float(row[f"{name}_us"]) for name in FIGURES if row.get(f"{name}_us")}
+    overrides = _overrides(row)
     return AscendRow(
         name=row["id"],
         label=f"{op} {sizes_of(problem)}",
         group=_group(row, op, bool(row.get("mac_us") and row.get("mte1_us"))),
         target=row["target"],
-        overrides=dict(part.split("=", 1) for part in row["set"].split(",") if part),
+        overrides=overrides,
         op=op,
         problem=problem,
-        dtype="hf32" if row.get("hf32") == "YES" else DTYPES.get(kind, kind),
+        dtype=_dtype(row, overrides),
         l2="warm" if row.get("l2") == "warm" else "cold",
         whole="whole call" in row.get("note", ""),
         framework="framework call" in row["product"],
-        measured=measured,
+        measured=_figures(row),
     )
+
+
+def _overrides(row: Record) -> dict[str, str]:
+    parts = [part.partition("=") for part in row["set"].split(",") if part]
+    if not all(equal for _, equal, _ in parts):
+        raise CellError("set", row["set"], "key=value")
+    return {key: value for key, _, value in parts}
+
+
+def _dtype(row: Record, overrides: dict[str, str]) -> str:
+    """What was computed in: a type that the cube of the target has; a remark may follow after a space."""
+    kind = row["dtype"].split(maxsplit=1)[0] if row["dtype"] else ""
+    dtype = "hf32" if row.get("hf32") == "YES" else DTYPES.get(kind, kind)
+    known = davinci_target(row, overrides).cube
+    if dtype not in known:
+        raise CellError("dtype", shown(dtype), ", ".join(known))
+    return dtype
+
+
+def _figures(row: Record) -> dict[str, float]:
+    """What was measured: the duration at least; a pipe or a core may have been idle."""
+    given = [name for name in FIGURES if row.get(f"{name}_us")]
+    parts = {name: measured(row, f"{name}_us", zero=True) for name in given if name != "duration"}
+    return {**parts, "duration": measured(row, "duration_us")}
 
 
 def _group(row: Record, op: str, pipes: bool) -> str:
@@ -123,24 +159,24 @@ def _group(row: Record, op: str, pipes: bool) -> str:
 
 
 def _shape(row: Record) -> ConvShape:
-    axes = slice(0 if int(row["D"]) > 1 or int(row["Kd"]) > 1 else 1, 3)
-    lows, highs = (tuple(map(int, row[name].split("x"))) for name in ("pad_low", "pad_high"))
+    axes = slice(0 if whole(row, "D") > 1 or whole(row, "Kd") > 1 else 1, 3)
+    lows, highs = (numbers(row, name, 0) for name in ("pad_low", "pad_high"))
     return ConvShape(
-        n=int(row["N"]),
-        cin=int(row["Cin"]),
-        size=[int(row[a]) for a in "DHW"[axes]],
-        cout=int(row["Cout"]),
-        kernel=[int(row[f"K{a}"]) for a in "dhw"[axes]],
-        stride=[int(v) for v in row["stride"].split("x")][axes],
+        n=whole(row, "N"),
+        cin=whole(row, "Cin"),
+        size=[whole(row, a) for a in "DHW"[axes]],
+        cout=whole(row, "Cout"),
+        kernel=[whole(row, f"K{a}") for a in "dhw"[axes]],
+        stride=numbers(row, "stride", 1)[axes],
         padding=list(zip(lows, highs, strict=True))[axes],
-        dilation=[int(v) for v in row["dilation"].split("x")][axes],
-        groups=int(row["groups"]),
+        dilation=numbers(row, "dilation", 1)[axes],
+        groups=whole(row, "groups"),
     )
 
 
 def _product(row: Record) -> Product:
-    sizes = (int(row["m"]), int(row["n"]), int(row["k"]))
-    return Product(*sizes, row["trans_a"] == "T", row["trans_b"] == "T")
+    turned = (one_of(row, name, ("N", "T")) == "T" for name in ("trans_a", "trans_b"))
+    return Product(whole(row, "m"), whole(row, "n"), whole(row, "k"), *turned)
 
 
 def sizes_of(problem: ConvShape | Product) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from simulator.cube.fractals import FRACTAL_BYTES
-from tilesim.validation.tables import Record, read_table
+from tilesim.validation.cells import CellError, Record, davinci_target, measured, one_of, shown
+from tilesim.validation.tables import read_table
 
 INSTRUCTIONS = Path(__file__).with_name("instructions_ascend.csv")
 """Micro-benchmarks of msKPP (xiaobingling93-pixel/Ascend-mskpp, csrc/prof_data/resource910b.cpp): moves, products and,
@@ -81,25 +82,40 @@ def read_instruction_rows(path: Path = INSTRUCTIONS) -> list[InstructionRow]:
 
 
 def _row(record: Record) -> InstructionRow:
+    davinci_target(record)
     return InstructionRow(
         name=record["id"],
         target=record["target"],
         instruction=record["instruction"],
-        sizes=_sizes(record["size"]) if record["cycles"] else {},
-        bursts=record["bursts"],
+        sizes=_sizes(record) if record["cycles"] else {},
+        bursts=one_of(record, "bursts", ("", "one", "several")),
         mode=_mode(record.get("mode", ""), record["target"]),
-        clock_mhz=float(record["clock_mhz"] or 0),
-        cycles=float(record["cycles"]) if record["cycles"] else None,
+        clock_mhz=measured(record, "clock_mhz") if record["cycles"] else 0.0,
+        cycles=measured(record, "cycles") if record["cycles"] else None,
     )
 
 
-def _sizes(text: str) -> dict[str, int]:
+def _sizes(record: Record) -> dict[str, int]:
     """Such as 1024, repeat=3 or m=32,k=16,n=16; a remark may follow after a space."""
+    text = record["size"]
     first = text.split(maxsplit=1)[0] if text else ""
-    if "=" not in first:
-        return {"bytes": int(first)}
-    pairs = (part.partition("=") for part in first.split(","))
-    return {name: int(value) for name, _, value in pairs}
+    pairs = [part.partition("=") for part in (first if "=" in first else f"bytes={first}").split(",")]
+    found = {name: int(value) for name, _, value in pairs if value.isascii() and value.isdigit()}
+    if (
+        len(found) < len(pairs)
+        or min(found.values()) < 1
+        or set(found) not in _allowed(record["instruction"])
+    ):
+        names = " or ".join(", ".join(sorted(names)) for names in _allowed(record["instruction"]))
+        raise CellError("size", shown(text), f"whole numbers from 1: {names}")
+    return found
+
+
+def _allowed(instruction: str) -> list[set[str]]:
+    """The names of an instruction's sizes."""
+    if instruction == "MMAD":
+        return [set("mkn")]
+    return [{"repeat"}] if instruction.startswith(f"{VECTOR} ") else [{"bytes"}, {"repeat"}]
 
 
 def _mode(text: str, target: str) -> Mode:
@@ -108,4 +124,4 @@ def _mode(text: str, target: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
             return text  # type: ignore[return-value]  # one of the literals
-    raise ValueError(f"mode {text!r}")
+    raise CellError("mode", text, ", ".join(get_args(Mode)))

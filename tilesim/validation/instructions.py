@@ -64,9 +64,11 @@ def lone_cycles(cost: Cost, target: Target, *, paused: bool) -> int:
 
 
 def _vector(row: InstructionRow, target: Target) -> int:
-    name, source = row.instruction.removeprefix("VEC V").split("_")[:2]
-    group = GROUP_OF.get(name.lower(), "unary")
-    wide = int(re.sub(r"\D", "", source)) >= 32  # bits of an element
+    found = re.match(r"VEC V([^_]+)_\D*(\d+)", row.instruction)
+    if found is None:
+        raise TilesimError("a vector operation without a type", where=row.name, got=row.instruction)
+    group = GROUP_OF.get(found[1].lower(), "unary")
+    wide = int(found[2]) >= 32  # bits of an element
     return vector_cycles(target, group, row.repeat, wide=wide)
 
 

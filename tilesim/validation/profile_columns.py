@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets.errors import TilesimError
-from tilesim.validation.tables import Record, read_table
+from tilesim.validation.cells import CellError, Record, measured
+from tilesim.validation.tables import head_of, read_table
 
 NAME, TYPE = ("Op Name", "Name"), ("OP Type", "Op Type", "Type")
 DURATION = ("Task Duration(us)", "Duration(us)")
@@ -56,6 +57,7 @@ class Task:
         inputs, outputs: their tensors; scalars and absent ones have an empty shape.
         hf32: whether fp32 operands were computed in hf32.
         figures: by `FIGURES`, those that were measured.
+        fault: what is wrong with a figure that is no measurement; else empty.
     """
 
     name: str
@@ -64,11 +66,27 @@ class Task:
     outputs: tuple[Tensor, ...]
     hf32: bool
     figures: dict[str, float]
+    fault: str = ""
 
 
 def is_profile(head: Collection[str]) -> bool:
-    """Whether columns are those of a profiler's table."""
-    return all(any(name in head for name in names) for names in (NAME, TYPE, DURATION))
+    """Whether columns are those of a profiler's table, or some of them: none of these names is in our own files."""
+    own = ("Op Name", "OP Type", "Op Type", *DURATION)
+    return any(name in head for name in own) or {"Name", "Type"} <= set(head)
+
+
+def require_columns(path: Path) -> None:
+    """Refuse a profiler's table without names, types or durations.
+
+    Raises:
+        TilesimError: a column is missing.
+    """
+    head = head_of(path)
+    needed = (NAME, TYPE, DURATION)
+    missing = [names for names in needed if not any(name in head for name in names)]
+    if missing:
+        got, limit = (", ".join(" or ".join(names) for names in each) for each in (missing, needed))
+        raise TilesimError("a profile without some columns", where=str(path), got=got, limit=limit)
 
 
 def read_tasks(path: Path) -> list[Task]:
@@ -89,24 +107,34 @@ def read_tasks(path: Path) -> list[Task]:
 
 
 def _task(record: Record) -> Task:
-    figures = {name: _number(record, columns) for name, columns in FIGURES.items()}
+    figures, faults = _figures(record)
     return Task(
         name=_cell(record, NAME),
         type=_cell(record, TYPE),
         inputs=_tensors(record, "Input"),
         outputs=_tensors(record, "Output"),
         hf32=record.get(HF32, "").upper() == "YES",
-        figures={name: value for name, value in figures.items() if value is not None},
+        figures=figures,
+        fault="; ".join(faults),
     )
+
+
+def _figures(record: Record) -> tuple[dict[str, float], list[str]]:
+    """What was measured, and what is wrong with cells that are no measurements; only the duration must not be 0."""
+    found, faults = {}, []
+    for name, columns in FIGURES.items():
+        column = next((each for each in columns if each in record), "")
+        if not column or record[column].upper() in NOTHING:
+            continue
+        try:
+            found[name] = measured(record, column, zero=name != "duration")
+        except CellError as error:
+            faults.append(str(error))
+    return found, faults
 
 
 def _cell(record: Record, columns: Collection[str]) -> str:
     return next((record[name] for name in columns if name in record), "")
-
-
-def _number(record: Record, columns: Collection[str]) -> float | None:
-    text = _cell(record, columns)
-    return None if text.upper() in NOTHING else float(text)
 
 
 def _tensors(record: Record, side: str) -> tuple[Tensor, ...]:

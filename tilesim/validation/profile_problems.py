@@ -69,6 +69,8 @@ def computed_by(task: Task) -> Computed:
     outputs = [tensor for tensor in task.outputs if tensor.shape]
     if len(tensors) < 2 or not outputs:
         raise UnclearError("shapes of operands or of the result are missing")
+    if any(size < 1 for tensor in (*tensors, outputs[0]) for size in tensor.shape):
+        raise UnclearError("a shape with a size below 1")
     problem = (
         _product(tensors[0], tensors[1], outputs[0])
         if op == "gemm"

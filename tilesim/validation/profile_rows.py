@@ -106,6 +106,8 @@ def profile_rows(
             continue
         shapes = " ".join(shown(tensor) for tensor in task.inputs) if op else ""
         try:
+            if task.fault:
+                raise UnclearError(task.fault)
             if not op:
                 raise UnclearError(OTHER)
             if not task.figures.get("duration"):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilesim.validation.tables import Record, read_table
+from targets.loader import available_targets, load_target
+from targets.schema import Target
+from tilesim.validation.cells import CellError, Record, measured, one_of, whole
+from tilesim.validation.tables import read_table
 
 PUBLISHED = Path(__file__).with_name("gemm_ft_m7032.csv")
 """Micro-kernels and products of the FT-M7032 GEMM papers."""
@@ -18,6 +21,13 @@ COLUMNS = ("id", "chip", "cores", "dtype", "kind", "mode", "M", "N", "K", "gflop
 
 MICROKERNEL = "microkernel"
 """The kind of a row that is one call of a micro-kernel on one core."""
+
+KINDS = (MICROKERNEL, "gemm", "gemm-skinny", "gemm-irregular")
+MODES = ("NN", "NT", "TN", "TT", "NT-merged")
+"""What a row may be."""
+
+DEFAULT_TARGET = "ft_m7032"
+"""What stands for the chip of the published rows."""
 
 
 @dataclass(frozen=True)
@@ -67,30 +77,45 @@ class Row:
         return f"{self.mode} {self.dtype} {self.cores}c {self.m}x{self.n}x{self.k}{step}"
 
 
-def read_rows(path: Path = PUBLISHED) -> list[Row]:
-    """The rows of a file.
+def read_rows(path: Path = PUBLISHED, target: Target | None = None) -> list[Row]:
+    """The rows of a file, for a target that stands for its chip (absent: `DEFAULT_TARGET`).
 
     Raises:
-        TilesimError: it cannot be read, a column is missing, or a value is no number.
+        TilesimError: it cannot be read, a column is missing, or a value is none that the target and the suite know.
     """
-    return read_table(path, COLUMNS, _row)
+    target = target or load_target(DEFAULT_TARGET)
+    return read_table(path, COLUMNS, lambda record: _row(record, target))
 
 
-def _row(record: Record) -> Row:
-    measured, formula = record["gflops_per_core"], record.get("cycles")
-    if record["mode"][:2] not in ("NN", "NT", "TN", "TT"):
-        raise ValueError(f"mode {record['mode']!r}")
+def _row(record: Record, target: Target) -> Row:
+    formula = record.get("cycles")
     return Row(
         name=record["id"],
-        chip=record["chip"],
-        cores=int(record["cores"]),
-        dtype=record["dtype"],
-        kind=record["kind"],
-        mode=record["mode"],
-        m=int(record["M"]),
-        n=int(record["N"]),
-        k=int(record["K"]),
-        blocking={name: int(record[name]) for name in BLOCKING if record.get(name)},
-        gflops_per_core=float(measured) if measured else None,
-        cycles=int(formula) if formula else None,
+        chip=_chip(record, target),
+        cores=whole(record, "cores", target.groups),
+        dtype=one_of(record, "dtype", [name for name in target.matmul if "_" not in name]),
+        kind=one_of(record, "kind", KINDS),
+        mode=one_of(record, "mode", MODES),
+        m=whole(record, "M"),
+        n=whole(record, "N"),
+        k=whole(record, "K"),
+        blocking=_blocking(record),
+        gflops_per_core=measured(record, "gflops_per_core") if record["gflops_per_core"] else None,
+        cycles=whole(record, "cycles") if formula else None,
     )
+
+
+def _chip(record: Record, target: Target) -> str:
+    """A chip by the name of a target; case, and - for _, do not matter."""
+    known = {name.lower().replace("_", "-") for name in (target.name, *available_targets())}
+    if record["chip"].lower().replace("_", "-") not in known:
+        raise CellError("chip", record["chip"] or "nothing", ", ".join(sorted(known)))
+    return record["chip"]
+
+
+def _blocking(record: Record) -> dict[str, int]:
+    """The tile sizes that are given; the step of k is among them, which the others stand on."""
+    given = [name for name in BLOCKING if record.get(name)]
+    if given and "K_A" not in given:
+        raise CellError("K_A", "nothing", f"a whole number from 1 beside {given[0]}")
+    return {name: whole(record, name) for name in given}
