@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from tilesim.cli.errors import ArgumentError
@@ -18,8 +19,7 @@ def require_places(words: Sequence[str]) -> None:
     Raises:
         ArgumentError: an option of a place is given an empty text.
     """
-    following = [*words[1:], None]
-    for word, after in zip(words, following, strict=True):
+    for word, after in itertools.pairwise((*words, "-")):
         name, equals, value = word.partition("=")
         empty = not value if equals else after == ""
         if name in PLACES and empty:
