@@ -22,6 +22,7 @@ from kernels.operand_arrays import (
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.registry import Call as SearchedCall
 from kernels.search.calls import search_call
+from kernels.shape.problems import geometry_of
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
@@ -44,7 +45,7 @@ def conv_backward(
     x: npt.ArrayLike | None = None,
     input_size: Sequence[int] | None = None,
     weight_size: Sequence[int] | None = None,
-    shape: ConvShape | None = None,
+    shape: ConvShape | str | None = None,
     stride: Sizes = 1,
     padding: int | Sequence[Any] = 0,
     dilation: Sizes = 1,
@@ -181,7 +182,7 @@ DEFAULTS = {
 
 
 def resolved_shape(
-    arrays: Mapping[str, Array], shape: ConvShape | None, given: Mapping[str, Any]
+    arrays: Mapping[str, Array], shape: ConvShape | str | None, given: Mapping[str, Any]
 ) -> ConvShape:
     """The geometry that was given, or that the arrays' shapes imply.
 
@@ -192,7 +193,7 @@ def resolved_shape(
         twice = [name for name, default in DEFAULTS.items() if given[name] != default]
         if twice:
             raise ShapeError("two geometries", argument=twice[0], got=f"shape and {', '.join(twice)}")
-        return shape
+        return geometry_of(shape)
     if "dy" not in arrays:
         raise OperandError(
             "an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False"

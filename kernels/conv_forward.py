@@ -22,6 +22,7 @@ from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.registry import Call
 from kernels.search.calls import search_call
 from kernels.shape.fit import same_rank, tensor_shape
+from kernels.shape.problems import geometry_of
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
@@ -39,7 +40,7 @@ def conv_forward(
     w: npt.ArrayLike | None = None,
     bias: npt.ArrayLike | None = None,
     *,
-    shape: ConvShape | None = None,
+    shape: ConvShape | str | None = None,
     stride: Sizes = 1,
     padding: int | Sequence[Any] = 0,
     dilation: Sizes = 1,
@@ -62,7 +63,7 @@ def conv_forward(
         x: input, [N, Cin, *in].
         w: weights, [Cout, Cin / groups, *kernel]; transposed [Cin, Cout / groups, *kernel].
         bias: [Cout], or none.
-        shape: the geometry, instead of the next six; with numerics=False no arrays are needed beside it.
+        shape: the geometry, or a text of it, instead of the next six; numerics=False needs no arrays beside it.
         stride: an int or one an axis, as dilation and output_padding.
         padding: as in PyTorch, or (low, high) an axis; high may be negative: input that no tap reads.
         dilation: distance of the taps.
@@ -85,7 +86,7 @@ def conv_forward(
     arrays = channel_first({"x": x, "w": w, "bias": bias}, layout)
     taps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     shape = resolved(arrays, shape, {**taps, "transposed": transposed, "output_padding": output_padding})
-    _check(chip, shape, arrays, numerics)
+    _check(chip, shape, arrays, (("x", "w", "bias") if with_bias else ("x", "w")) if numerics else ())
     computed = require_convolution_type(chosen_dtype(chip, dtype, arrays), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
     require_ddr(tensors_of(shape), chip, stored_in(computed))
@@ -96,7 +97,9 @@ def conv_forward(
     return _run(forward, shape, computed, machine, arrays, layout)
 
 
-def resolved(arrays: Mapping[str, Array], shape: ConvShape | None, given: Mapping[str, Any]) -> ConvShape:
+def resolved(
+    arrays: Mapping[str, Array], shape: ConvShape | str | None, given: Mapping[str, Any]
+) -> ConvShape:
     """The geometry that was given, or that of x and w.
 
     Raises:
@@ -108,7 +111,7 @@ def resolved(arrays: Mapping[str, Array], shape: ConvShape | None, given: Mappin
         twice = [name for name, value in given.items() if value != defaults.get(name, 0)]
         if twice:
             raise ShapeError("two geometries", argument=twice[0], got=f"shape and {', '.join(twice)}")
-        return shape
+        return geometry_of(shape)
     for name in ("x", "w"):
         if name not in arrays:
             raise OperandError(
@@ -120,7 +123,7 @@ def resolved(arrays: Mapping[str, Array], shape: ConvShape | None, given: Mappin
     return ConvShape(n=x[0], cin=x[1], size=x[2:], cout=cout, kernel=w[2:], **given)
 
 
-def _check(target: Target, shape: ConvShape, arrays: Mapping[str, Array], numerics: bool) -> None:
+def _check(target: Target, shape: ConvShape, arrays: Mapping[str, Array], needed: Sequence[str]) -> None:
     """Refuse families that do not compute it, and operands that are missing or of another shape."""
     if target.family not in FAMILIES:
         raise OperandError(
@@ -131,8 +134,7 @@ def _check(target: Target, shape: ConvShape, arrays: Mapping[str, Array], numeri
             limit=", ".join(FAMILIES),
         )
     require_shapes(arrays, {"x": shape.x_shape, "w": shape.w_shape, "bias": (shape.cout,)})
-    if numerics:
-        require_given(("x", "w"), arrays)
+    require_given(needed, arrays)
 
 
 def tensors_of(shape: ConvShape) -> dict[str, tuple[int, ...]]:

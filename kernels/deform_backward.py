@@ -21,7 +21,9 @@ from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import channel_first, require_convolution_type, require_given, require_shapes
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.shape.deform import DeformShape
+from kernels.shape.problems import checked_problem
 from kernels.shape.shapes import ConvShape
+from kernels.shape.text import parse_deform
 from simulator.machine import Checks, Machine
 from simulator.results.run import Run
 from simulator.values.numerics import Array
@@ -38,7 +40,7 @@ def deform_conv_backward(
     offset: npt.ArrayLike | None = None,
     mask: npt.ArrayLike | None = None,
     features: npt.ArrayLike | None = None,
-    shape: DeformShape | None = None,
+    shape: DeformShape | str | None = None,
     stride: Sizes = 1,
     padding: int | Sequence[Any] = 0,
     dilation: Sizes = 1,
@@ -93,7 +95,7 @@ def deform_conv_backward(
 
 def _checked(
     given: Mapping[str, npt.ArrayLike | None],
-    shape: DeformShape | None,
+    shape: DeformShape | str | None,
     taps: Mapping[str, Any],
     deform_groups: int,
     grads: object,
@@ -174,7 +176,7 @@ def _require_family(chip: Target) -> None:
 
 
 def _resolved(
-    arrays: Mapping[str, Array], shape: DeformShape | None, taps: Mapping[str, Any], deform_groups: int
+    arrays: Mapping[str, Array], shape: DeformShape | str | None, taps: Mapping[str, Any], deform_groups: int
 ) -> DeformShape:
     """The geometry that was given, or that of the arrays.
 
@@ -185,7 +187,8 @@ def _resolved(
     if shape is not None:
         if taps != {"stride": 1, "padding": 0, "dilation": 1, "groups": 1} or deform_groups != 1:
             raise ShapeError("two geometries", argument="shape", got="shape and others")
-        return shape
+        read: DeformShape = checked_problem(parse_deform, shape)
+        return read
     for name in ("dy", "w", "x"):
         if name not in arrays:
             remedy = "give it, or shape with numerics=False"

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from kernels.deform_backward import GRADIENTS as DEFORM_GRADIENTS
 from kernels.errors import OperandError
 from kernels.files import names_a_file, operator_in_file
-from kernels.placement import chosen_cores
+from kernels.placement import chosen_cores, resolved_target
 from kernels.registry import Call, Operator
 from kernels.search.calls import search_call
 from kernels.search.search import BUDGET, TileSearch
 from kernels.shape.deform import DeformShape
+from kernels.shape.problems import checked_problem, shape_from
 from kernels.shape.shapes import ConvShape
 from kernels.shape.text import parse_deform, parse_gemm
 from kernels.trials import (
@@ -38,6 +40,7 @@ __all__ = [
     "run_again",
     "run_operator",
     "search_tiling",
+    "shape_from",
 ]
 
 Problem = ConvShape | DeformShape | tuple[int, int, int] | Mapping[str, int]
@@ -173,10 +176,10 @@ def operator_named(name: str) -> Operator:
 def run_operator(
     name: str,
     *,
-    shape: Problem,
-    target: Target,
+    shape: Problem | str,
+    target: str | Path | Target,
     dtype: str | None = None,
-    grads: Sequence[str] | None = None,
+    grads: Sequence[str] | str | None = None,
     cores: int | None = None,
     core_mask: int | None = None,
     tiling: Mapping[str, object] | Literal["auto"] | None = None,
@@ -189,10 +192,11 @@ def run_operator(
 
     Args:
         name: of an operator (`OPERATORS`), or of a kernel of one's own, `my_kernel.py:name`: that file is executed.
-        shape: the problem: what the operator's `shape` makes of a text.
-        target: the chip.
+        shape: the problem: a text as of `tilesim run`, a mapping of its keys, or what the operator's
+            `shape` makes of it.
+        target: a target's name, a TOML file, or a Target.
         dtype: what it computes in; default its first type.
-        grads: gradients to compute; default all.
+        grads: gradients to compute, a name or several; default all.
         cores: how many cores (the first ones); default all.
         core_mask: which cores, as bits, instead.
         tiling: fields to keep, the others are chosen by rule; or "auto": what `search_tiling` finds.
@@ -204,23 +208,23 @@ def run_operator(
     Raises:
         TilesimError: an argument is refused.
     """
-    call = _call(name, shape, target, dtype, grads, cores, core_mask)
     known = operator_named(name)
+    call = _call(known, name, shape, target, dtype, grads, cores, core_mask)
     if tiling == "auto":
-        tiling = search_call(call, partial(_made, known)).tiling
+        tiling = _searched(known, call, BUDGET).tiling
     values: dict[str, Any] = {"numerics": numerics, "seed": seed, "integers": integers, "check": check}
     run = _made(known, replace(call, tiling=tiling or {}, **values))
-    run.call = {"grads": list(grads or ()), "cores": list(call.cores)}
+    run.call = {"grads": list(call.grads), "cores": list(call.cores)}
     return run
 
 
 def search_tiling(
     name: str,
     *,
-    shape: Problem,
-    target: Target,
+    shape: Problem | str,
+    target: str | Path | Target,
     dtype: str | None = None,
-    grads: Sequence[str] | None = None,
+    grads: Sequence[str] | str | None = None,
     cores: int | None = None,
     core_mask: int | None = None,
     tiling: Mapping[str, object] | None = None,
@@ -231,7 +235,7 @@ def search_tiling(
     Args:
         name: of the operator; the next six are as of `run_operator`.
         shape: the problem.
-        target: the chip.
+        target: the target.
         dtype: what it computes in.
         grads: gradients; each is searched for itself, with an even share of the budget.
         cores: how many cores.
@@ -248,22 +252,39 @@ def search_tiling(
     if budget < 1:
         what = "a search without a run"
         raise OperandError(what, argument="budget", got=budget, limit="1 and more")
-    call = _call(name, shape, target, dtype, grads, cores, core_mask)
-    return search_call(replace(call, tiling=tiling or {}), partial(_made, operator_named(name)), budget)
+    known = operator_named(name)
+    call = _call(known, name, shape, target, dtype, grads, cores, core_mask)
+    return _searched(known, replace(call, tiling=tiling or {}), budget)
+
+
+def _searched(known: Operator, call: Call, budget: int) -> TileSearch:
+    """The search of a call.
+
+    Raises:
+        OperandError: the operator is one of a host, which has no tiling.
+    """
+    if known.name in OPERATORS and "host" in known.families:
+        what = "a search of an operator that has no tiling"
+        raise OperandError(what, argument="tiling", where=known.name, got="auto", remedy="leave it out")
+    return search_call(call, partial(_made, known), budget)
 
 
 def _call(
+    known: Operator,
     name: str,
-    shape: Problem,
-    target: Target,
+    shape: Problem | str,
+    target: str | Path | Target,
     dtype: str | None,
-    grads: Sequence[str] | None,
+    grads: Sequence[str] | str | None,
     cores: int | None,
     core_mask: int | None,
 ) -> Call:
     """What was asked for, but for the tiling and the values."""
-    chosen = chosen_cores(target, cores if core_mask is None else mask_cores(core_mask, target))
-    return Call(name, shape, target, chosen, dtype, tuple(grads or ()))
+    chip = resolved_target(target)
+    chosen = chosen_cores(chip, cores if core_mask is None else mask_cores(core_mask, chip))
+    asked = (grads,) if isinstance(grads, str) else tuple(grads or ())
+    problem = checked_problem(known.shape, shape)
+    return Call(name, problem, chip, chosen, dtype, asked)
 
 
 def run_again(record: Mapping[str, Any], target: Target) -> Run:
@@ -301,21 +322,6 @@ def run_again(record: Mapping[str, Any], target: Target) -> Run:
         check=False,
     )
     return _made(OPERATORS[name], again)
-
-
-def shape_from(shape: Mapping[str, Any]) -> ConvShape | DeformShape | tuple[int, int, int]:
-    """The geometry of a record, as a run's `shape` has it."""
-    if "m" in shape:
-        return shape["m"], shape["n"], shape["k"]
-    fields = {key: _frozen(value) for key, value in shape.items()}
-    if "deform_groups" not in fields:
-        return ConvShape(**fields)
-    groups, masked = fields.pop("deform_groups"), fields.pop("mask")
-    return DeformShape(ConvShape(**fields), groups, masked)
-
-
-def _frozen(value: object) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
 def _made(operator: Operator, call: Call) -> Run:

@@ -1,5 +1,6 @@
 """What all pictures share: figures measured in pixels, titles, axes of time, files."""
 
+import warnings
 from collections.abc import Callable, Container, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -141,7 +142,7 @@ def _scaled(factor: float) -> Callable[[Any], Any]:
 def png_of(figure: Figure) -> bytes:
     """A figure as a PNG file."""
     file = BytesIO()
-    figure.savefig(file, format="png", dpi=DPI, metadata={"Software": "tilesim"})
+    _save(figure, file)
     return file.getvalue()
 
 
@@ -149,6 +150,17 @@ def write_png(figure: Figure) -> Callable[[Path], None]:
     """A writer of a figure's PNG for `write_aside`."""
 
     def write(path: Path) -> None:
-        figure.savefig(path, format="png", dpi=DPI, metadata={"Software": "tilesim"})
+        _save(figure, path)
 
     return write
+
+
+def _save(figure: Figure, file: BytesIO | Path) -> None:
+    """Write a figure's PNG.
+
+    Names of layers and kernels are the user's: a glyph that the font lacks is drawn as a box, which is seen in the
+    picture. Matplotlib's warning says no more than that, in lines of its own code, so it is left out.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure.savefig(file, format="png", dpi=DPI, metadata={"Software": "tilesim"})

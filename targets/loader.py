@@ -34,13 +34,17 @@ def load_target(name_or_path: str | Path, overrides: Mapping[str, object] | None
     return target_source(name_or_path)(overrides)
 
 
-def target_source(name_or_path: str | Path) -> Callable[[Mapping[str, object] | None], Target]:
+def target_source(name_or_path: str | Path | Target) -> Callable[[Mapping[str, object] | None], Target]:
     """Read a target once, and return what makes it with one set of overrides after another, as `load_target` does.
+
+    A Target is taken as it is: its values and marks are the leaves that overrides are laid over.
 
     Raises:
         TargetError: there is no such target, or a file is not right; what is returned: a key is unknown, or a
             value is not usable.
     """
+    if isinstance(name_or_path, Target):
+        return partial(_with_overrides, name_or_path, _leaves_of(name_or_path), name_or_path.name)
     if (name := str(name_or_path)) in _shipped_names():
         return partial(_with_overrides, _shipped(name), _shipped_leaves(name), f"{name}.toml")
     path = _file_of(name_or_path)
@@ -64,6 +68,17 @@ def _shipped_leaves(name: str) -> Leaves:
     return _chain(FOLDER / f"{name}.toml", ())
 
 
+def _leaves_of(target: Target) -> Leaves:
+    """The values of a target that was made before, with their marks; absent units are left out."""
+    unmarked = Mark(mark="assumed", source="a target made in Python")
+    marks = {key: target.provenance.get(dotted(key), unmarked) for key, _ in values_of(target)}
+    return {
+        key: Leaf(value, target.name, *((marks[key].mark, marks[key].source) if is_number(value) else ()))
+        for key, value in values_of(target)
+        if value is not None
+    }
+
+
 def _with_overrides(
     target: Target, leaves: Leaves, file: str, overrides: Mapping[str, object] | None
 ) -> Target:
@@ -73,6 +88,9 @@ def _with_overrides(
 
 
 def _file_of(name_or_path: str | Path) -> Path:
+    if not isinstance(name_or_path, str | Path):
+        what, limit = "not a target", "a name, a TOML file, or a Target"
+        raise TargetError(what, got=repr(name_or_path), limit=limit)
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.is_file():
         return path

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from kernels.errors import ShapeError
+from kernels.errors import ShapeError, TilingError
 from kernels.ft.call import fp_conv2d_backprop_input_s, hp_conv2d_backprop_input_s
 from kernels.ft.parameter import ConvParameter
 from kernels.host_memory import require_host_memory
@@ -73,14 +73,16 @@ def run_backprop_input(
 ) -> Run:
     """The call on random operands in DDR, dx at zero; with `check`, its error is noted in the run.
 
-    `buffer_size_` among the fields of the tiling is the structure's.
+    `buffer_size_` among the fields of the tiling is the structure's. What a run records can be given as its tiling once
+    more: `buffer_bytes` is buffer_size_ too, and `path` is the one that the shape has.
 
     Raises:
         TilesimError: an argument is refused.
     """
     param, fields = structure(shape, kind), dict(tiling or {})
-    if "buffer_size_" in fields:
-        param.buffer_size_ = fields.pop("buffer_size_")  # type: ignore[assignment]  # the call checks it
+    budget, path = _take_budget(fields), fields.pop("path", None)
+    if budget is not None:
+        param.buffer_size_ = budget  # type: ignore[assignment]  # the call checks it
     sizes = {"dy": shape.dy_shape, "w": shape.w_shape}
     if numerics:
         elements = sum(prod(dims) for dims in (*sizes.values(), shape.x_shape))
@@ -98,9 +100,25 @@ def run_backprop_input(
         )
         param.workspace_ = device.array("ddr", max(1, int(str(param.buffer_size_))), "fp32")
         run = call(dy, w, dx, param, sum(1 << core for core in cores), tiling=fields)
+    if path not in (None, run.tiling["path"]):
+        what, limit = "the path follows from the shape", run.tiling["path"]
+        raise TilingError(what, field="path", where="path", got=repr(path), limit=limit)
     if check and made:
         _note_error(run, shape, made["dy"], made["w"])
     return run
+
+
+def _take_budget(fields: dict[str, object]) -> object:
+    """Take the budget out of the given fields, by either of its names; None where it is not given.
+
+    Raises:
+        TilingError: the two names have different numbers.
+    """
+    found = {name: fields.pop(name) for name in ("buffer_size_", "buffer_bytes") if name in fields}
+    if len(set(map(repr, found.values()))) > 1:
+        what, got = "two budgets", " and ".join(f"{name} = {value}" for name, value in found.items())
+        raise TilingError(what, field="buffer_bytes", got=got, remedy="give buffer_size_ alone")
+    return next(iter(found.values()), None)
 
 
 def _nhwc(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -63,3 +63,21 @@ def test_a_run_of_unknown_call_cannot_be_verified(cli: Cli, tmp_path: Path) -> N
 def test_no_run_is_refused(cli: Cli, tmp_path: Path) -> None:
     """One line and status 2."""
     assert cli("critical", str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("conv2d_backward_fast", "--target", "nx_host"),
+        ("conv2d_backprop_input", "--target", "mt7004"),
+        ("conv2d_backprop_input", "--target", "mt7004", "--tile", "buffer_size_=8192"),
+    ],
+)
+def test_vendor_calls_run_again(cli: Cli, tmp_path: Path, call: tuple[str, ...]) -> None:
+    """With the tiling and the geometry that their records have; a shorter launch saves what it is said to."""
+    shape = ("--shape", "n=1,cin=4,h=6,w=6,cout=4,kh=3,kw=3,stride=1,pad=1")
+    out = ("--out", str(tmp_path / "run"))
+    assert cli("run", *call, *shape, "--timing-only", *out).exit_code == 0
+    record = json.loads(cli("critical", str(tmp_path / "run"), "--verify", "--json").stdout)
+    launch = next(each for each in record["what_if"] if each["change"] == "launch")
+    assert launch["saved"] == pytest.approx(launch["saved_run_again"], abs=1e-3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from collections.abc import Callable
 import typer
 
 from targets.errors import TilesimError
+from tilesim.cli.stdout import WatchedStdout
 
 FAULT = 1
 REFUSED = 2
@@ -28,15 +31,29 @@ def exit_status(call: Callable[[], object], *, debug: bool) -> int:
 
     What went wrong goes to stderr in one line, after the traceback if `debug`.
     """
+    if sys.stdout is None:  # Python's sign that descriptor 1 is closed
+        return _say("cannot write to stdout: it is closed", FAULT, debug=False)
+    watched = WatchedStdout(sys.stdout)
     try:
-        status = call()
+        with contextlib.redirect_stdout(watched):
+            status = call()
+            watched.flush()
     except (TilesimError, typer.TyperException) as error:
         return _say(_refusal(error), REFUSED, debug=debug)
     except (InterruptedCommandError, KeyboardInterrupt, typer.Abort) as error:
         return _say(f"interrupted{f'; {error}' if str(error) else ''}", INTERRUPTED, debug=debug)
     except Exception as error:
-        return _say(_fault(error, debug=debug), FAULT, debug=debug)
+        return _unwritten(watched) or _say(_fault(error, debug=debug), FAULT, debug=debug)
     return status if isinstance(status, int) else 0
+
+
+def _unwritten(stdout: WatchedStdout) -> int:
+    """The status where stdout could not be written to, else 0; nothing is said of a reader that has gone, as `head`."""
+    if stdout.failed is None:
+        return 0
+    if stdout.failed.errno != errno.EPIPE:
+        say(f"cannot write to stdout: {stdout.failed.strerror}")
+    return FAULT
 
 
 def say(text: str) -> None:

@@ -16,6 +16,7 @@ from tilesim.cli.compare import compare
 from tilesim.cli.critical import critical
 from tilesim.cli.diff import diff
 from tilesim.cli.errors import InterruptedCommandError, exit_status
+from tilesim.cli.given import require_places
 from tilesim.cli.network import network
 from tilesim.cli.operators import operators
 from tilesim.cli.report import report
@@ -33,7 +34,12 @@ class OneLineGroup(TyperGroup):
         """Run the command and exit; `--debug` is taken wherever it stands."""
         given = list(sys.argv[1:] if args is None else args)
         plain = [word for word in given if word != "--debug"]
-        call = functools.partial(super().main, plain, *rest, **{**options, "standalone_mode": False})
+        main = functools.partial(super().main, plain, *rest, **{**options, "standalone_mode": False})
+
+        def call() -> object:
+            require_places(plain)
+            return main()
+
         sys.exit(exit_status(call, debug=plain != given))
 
     def invoke(self, ctx: Any) -> Any:

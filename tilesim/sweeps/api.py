@@ -12,14 +12,16 @@ from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
 from reports.sweeps.table import SweepTable
 from simulator.results.files import make_directory
+from targets.schema import Target
 from tilesim.sweeps.call import SweptCall
 from tilesim.sweeps.errors import SweepError
 from tilesim.sweeps.events import Event, Job, Notice, run_here
 from tilesim.sweeps.fields import check_call, check_fields
+from tilesim.sweeps.given import listed_points, place_of, swept_shape, varied_values
 from tilesim.sweeps.local import run_local
 from tilesim.sweeps.points import Point, points_of
 from tilesim.sweeps.store import Store
-from tilesim.sweeps.values import Interval, Value, Values, parse_values
+from tilesim.sweeps.values import Value
 from tilesim.workers.pool import Done
 
 Told = Callable[[int, int, Mapping[str, Any]], None]
@@ -29,14 +31,14 @@ Told = Callable[[int, int, Mapping[str, Any]], None]
 def sweep(
     operator: str,
     *,
-    target: str | Path,
-    shape: str | ConvShape | DeformShape | tuple[int, int, int],
-    vary: Mapping[str, str | Sequence[Value]] | None = None,
-    points: Sequence[Mapping[str, Value]] = (),
+    target: str | Path | Target,
+    shape: str | ConvShape | DeformShape | tuple[int, int, int] | Mapping[str, int],
+    vary: Mapping[str, Value | Sequence[Value]] | None = None,
+    points: str | Path | Sequence[Mapping[str, Value]] = (),
     sample: int | None = None,
     seed: int = 0,
     dtype: str | None = None,
-    grads: Sequence[str] | None = None,
+    grads: str | Sequence[str] | None = None,
     cores: int | None = None,
     tiling: Mapping[str, object] | None = None,
     overrides: Mapping[str, object] | None = None,
@@ -50,15 +52,16 @@ def sweep(
 
     Args:
         operator: as of `tilesim run`.
-        target: a target's name or TOML file.
-        shape: a shape text, in which `shape.KEY` can be varied, or a geometry.
+        target: a target's name, a TOML file, or a Target.
+        shape: a shape text or a mapping of its keys, in which `shape.KEY` can be varied, or a geometry.
         vary: values by field: `cores`, `dtype`, `shape.KEY`, `tile.KEY` or a field of the target, as a sequence
-            or a text as of `--vary` ("1:16:*2"). All combinations are run.
-        points: values by field, one mapping a point; with `vary`, each with all its combinations.
+            or a text as of `--vary` ("1:16:*2"); one value alone too. All combinations are run.
+        points: values by field, one mapping a point, or a CSV file of them; with `vary`, each with all
+            its combinations.
         sample: take so many points of `vary` instead, a Latin hypercube (extra `sweep`).
         seed: of the sample.
         dtype: what all points compute in, as of `tilesim run`.
-        grads: the gradients of all points.
+        grads: the gradients of all points, a name or several.
         cores: of all points.
         tiling: fields of the tiling of all points.
         overrides: fields of the target of all points.
@@ -73,30 +76,18 @@ def sweep(
         TilesimError: a field is not known, the points are none, or the file or the cluster is not to be used. A value
             that the chip, the geometry or the tiling refuses ends its point alone: see `SweepTable.failed`.
     """
-    asked = tuple(grads) if grads else None
-    call = SweptCall(operator, target, shape, dtype, asked, cores, tiling or {}, overrides or {})
-    values = {name: _values(name, given) for name, given in (vary or {}).items()}
-    made = points_of(values, points, sample, seed)
+    asked = (grads,) if isinstance(grads, str) else tuple(grads or ()) or None
+    problem = swept_shape(operator, shape)
+    call = SweptCall(operator, target, problem, dtype, asked, cores, tiling or {}, overrides or {})
+    made = points_of(varied_values(vary), listed_points(points), sample, seed)
     check_call(call)
     check_fields(call, made[0])
-    path = None if out is None else Path(out)
+    path = place_of(out)
     if path is not None:
         make_directory(path.parent)
     with Store(call, made, path) as store:
         _fill(store, runner(workers, scheduler), on_row, on_notice)
     return store.table
-
-
-def _values(name: str, given: str | Sequence[Value] | Interval) -> Values:
-    if isinstance(given, str):
-        return parse_values(name, given)
-    return given if isinstance(given, Interval) else tuple(map(_plain, given))
-
-
-def _plain(value: Any) -> Value:
-    """NumPy's numbers as Python's."""
-    made: Value = value.item() if hasattr(value, "item") else value
-    return made
 
 
 Runner = Callable[[list[Job]], Iterator[Event]]

@@ -35,14 +35,14 @@ class SweptCall:
 
     Attributes:
         operator: as of `tilesim run`.
-        target: a target's name or TOML file, read once.
+        target: a target's name or TOML file, read once, or a Target.
         shape: a shape text, or a geometry (then none of its fields can be varied).
         dtype, cores, grads: as of `tilesim run`; None: the operator's defaults.
         tiling, overrides: fields of the tiling, and of the target, by name.
     """
 
     operator: str
-    target: str | Path
+    target: str | Path | Target
     shape: str | ConvShape | DeformShape | tuple[int, int, int]
     dtype: str | None = None
     grads: tuple[str, ...] | None = None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from reports.canvas import pixels, write_png
+from reports.canvas import new_figure, pixels, png_of, write_heading, write_png
 from reports.colours import instruction_colours, reason_colours
 from reports.load import SavedRun, load
 from reports.timeline import draw_timeline
@@ -283,3 +283,12 @@ def test_reasons_keep_their_colours() -> None:
     few, more = reason_colours(("barrier",)), reason_colours(("waits for DMA1", "barrier", "waits for DMA0"))
     assert few["barrier"] == more["barrier"]
     assert len(set(more.values())) == 3
+
+
+def test_a_glyph_that_the_font_lacks_is_no_warning(tmp_path: Path) -> None:
+    """Warnings are errors here: a name of the user's may have any glyph, and is drawn with a box for it."""
+    figure = new_figure(100)
+    write_heading(figure, "\u5c42 1", "")
+    assert png_of(figure).startswith(b"\x89PNG")
+    write_png(figure)(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes() == png_of(figure)
