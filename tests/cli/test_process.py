@@ -93,15 +93,22 @@ def interrupted(
     folder: Path, begun: Callable[[subprocess.Popen[str]], bool], *arguments: str
 ) -> tuple[int, str, str]:
     """Status, stdout and stderr of a command to whose whole process group Ctrl-C comes when it has begun."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tilesim", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-    ) as process:
+    heard = signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # a shell's background jobs, and what they start, ignore it
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tilesim", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+    finally:
+        signal.signal(signal.SIGINT, heard)
+    with process:
         while process.poll() is None and not begun(process):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
