@@ -10,6 +10,7 @@ import numpy as np
 
 from kernels.errors import OperandError
 from kernels.ft.parameter import Checked
+from kernels.shape.layout import channel_last
 from kernels.shape.shapes import ConvShape
 from simulator.device.arrays import DeviceArray, Place
 from simulator.device.device import Device
@@ -94,7 +95,7 @@ def located(
     shape = checked.shape
     arrays = [a for a in (*given.values(), checked.workspace) if isinstance(a, DeviceArray)]
     core = next((a.core for a in arrays if a.core is not None), None)
-    wanted = {"dy": _nhwc(shape.dy_shape), "w": shape.w_shape, "dx": _nhwc(shape.x_shape)}
+    wanted = {"dy": channel_last(shape.dy_shape), "w": shape.w_shape, "dx": channel_last(shape.x_shape)}
     found = {
         name: _operand(_array_of(device, name, given[name], memories, core), name, wanted[name], kind, shape)
         for name in wanted
@@ -104,10 +105,6 @@ def located(
     _require_own(device, operands)
     _require_apart(operands)
     return operands
-
-
-def _nhwc(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (shape[0], *shape[2:], shape[1])
 
 
 def _operand(

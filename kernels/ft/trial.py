@@ -14,6 +14,7 @@ from kernels.host_memory import require_host_memory
 from kernels.reference.checking import longest_sum, random_operands
 from kernels.reference.comparison import UNIT_ROUNDOFF, compare, error_bound
 from kernels.reference.references import conv_backward_magnitude, conv_backward_reference
+from kernels.shape.layout import channel_last
 from kernels.shape.shapes import ConvShape
 from simulator.device.device import Device
 from simulator.results.run import Run
@@ -93,9 +94,9 @@ def run_backprop_input(
         dy, w, dx = (
             device.array("ddr", dims, kind.name, data=data)
             for dims, data in (
-                (_nhwc(shape.dy_shape), np.moveaxis(made["dy"], 1, -1) if made else None),
+                (channel_last(shape.dy_shape), np.moveaxis(made["dy"], 1, -1) if made else None),
                 (shape.w_shape, made.get("w")),
-                (_nhwc(shape.x_shape), 0 if made else None),
+                (channel_last(shape.x_shape), 0 if made else None),
             )
         )
         param.workspace_ = device.array("ddr", max(1, int(str(param.buffer_size_))), "fp32")
@@ -119,10 +120,6 @@ def _take_budget(fields: dict[str, object]) -> object:
         what, got = "two budgets", " and ".join(f"{name} = {value}" for name, value in found.items())
         raise TilingError(what, field="buffer_bytes", got=got, remedy="give buffer_size_ alone")
     return next(iter(found.values()), None)
-
-
-def _nhwc(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (shape[0], *shape[2:], shape[1])
 
 
 def _note_error(run: Run, shape: ConvShape, dy: Array, w: Array) -> None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from kernels.errors import ShapeError
 from kernels.shape.shapes import ConvShape
 
+THROUGH_FEATURES = ("dx", "doffset", "dmask")
+"""Gradients that need the gradient of the resampled features."""
+
 
 @dataclass(frozen=True)
 class DeformShape:

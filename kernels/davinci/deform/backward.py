@@ -22,13 +22,11 @@ from kernels.davinci.deform.transpose import Transpose
 from kernels.davinci.space import kind_with
 from kernels.davinci.vectors import CastAll, MemSet
 from kernels.deform_points import Points, resampled
-from kernels.shape.deform import DeformShape
+from kernels.shape.deform import THROUGH_FEATURES, DeformShape
+from kernels.shape.layout import channel_last
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer, fill_from
 from simulator.values.numerics import Array, DType, dtype
-
-SCATTERED = ("dx", "doffset", "dmask")
-"""Gradients that the scatter makes, all in one launch."""
 
 
 @dataclass
@@ -75,7 +73,7 @@ class DeformBackward:
             TilingError: a field is not usable, or nothing fits with it.
             CapacityError: main memory is too small.
         """
-        scattered = any(grad in SCATTERED for grad in grads)
+        scattered = any(grad in THROUGH_FEATURES for grad in grads)
         of_conv = tuple(grad for grad in grads if grad in ("dw", "db"))
         fields, elements = split_tiling(given, machine.target)
         product = None
@@ -115,11 +113,11 @@ class DeformBackward:
         conv, features = self.shape.conv, self.shape.features
         sizes = {"x": conv.x_shape, "dx": conv.x_shape, "offset": self._planes, "doffset": self._planes}
         kinds = dict.fromkeys(sizes, self.operand)
-        sizes |= {"x_last": _last(conv.x_shape), "dx_last": _last(conv.x_shape)}
-        sizes |= {"features_last": _last(features.x_shape)}
-        sizes |= {"offset_last": _last(self._planes), "doffset_last": _last(self._planes)}
+        sizes |= {"x_last": channel_last(conv.x_shape), "dx_last": channel_last(conv.x_shape)}
+        sizes |= {"features_last": channel_last(features.x_shape)}
+        sizes |= {"offset_last": channel_last(self._planes), "doffset_last": channel_last(self._planes)}
         if self.operand.name != "fp32":
-            sizes["dx_sums"], kinds["dx_sums"] = _last(conv.x_shape), dtype("fp32")
+            sizes["dx_sums"], kinds["dx_sums"] = channel_last(conv.x_shape), dtype("fp32")
         for name, size in sizes.items():
             self.held[name] = self.machine.tensor(name, size, kinds.get(name, self.operand))
         if self.product is not None:
@@ -236,11 +234,6 @@ def split_planes(shape: DeformShape, planes: Array) -> tuple[Array, Array | None
     pairs = np.stack([found[:, 1], found[:, 0]], axis=2)
     mask = np.array(found[:, 2]) if shape.masked else None
     return pairs.reshape(shape.offset_shape), mask
-
-
-def _last(size: tuple[int, ...]) -> tuple[int, ...]:
-    """A channel-first shape, channel last."""
-    return (size[0], *size[2:], size[1])
 
 
 def _by_gradient(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:

@@ -23,13 +23,11 @@ from kernels.dsp.deform.sample import DeformSample, SampleTensors, shape_last
 from kernels.dsp.deform.scatter import DeformScatter, ScatterTensors
 from kernels.dsp.deform.tiling import DeformTiling, split_tiling
 from kernels.dsp.dx.lowering import dx_tiling, put_dy
-from kernels.shape.deform import DeformShape
+from kernels.shape.deform import THROUGH_FEATURES, DeformShape
+from kernels.shape.layout import channel_last
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer, fill_from
 from simulator.values.numerics import Array, DType, dtype
-
-POINTWISE = ("dx", "doffset", "dmask")
-"""Gradients that need the gradient of the features."""
 
 
 @dataclass
@@ -78,7 +76,7 @@ class DeformBackward:
         """
         fields, own = split_tiling(given, shape, operand, machine.target)
         of_conv = tuple(grad for grad in grads if grad in ("dw", "db"))
-        if any(grad in POINTWISE for grad in grads):
+        if any(grad in THROUGH_FEATURES for grad in grads):
             of_conv = ("dx", *of_conv)
             fields = {"k": _whole_chip_k(shape, operand, machine, fields), **fields}
         conv = Backward.of(shape.features, operand, machine, of_conv, fields)
@@ -105,17 +103,17 @@ class DeformBackward:
         conv, kinds = self.shape.conv, {"extents": dtype("fp32")}
         sizes: dict[str, tuple[int, ...]] = {}
         if self._sums or self._samples_features:
-            sizes["x"] = _last(conv.x_shape)
+            sizes["x"] = channel_last(conv.x_shape)
         if sizes or "dx" in self.grads:
-            sizes["offset"] = _last(self.shape.offset_shape)
-            sizes |= {"mask": _last(self.shape.mask_shape)} if self.shape.masked else {}
+            sizes["offset"] = channel_last(self.shape.offset_shape)
+            sizes |= {"mask": channel_last(self.shape.mask_shape)} if self.shape.masked else {}
         if "dx" in self.grads:
             sizes |= {
-                "dx": _last(conv.x_shape),
+                "dx": channel_last(conv.x_shape),
                 "extents": (conv.n, conv.out[0], self.shape.deform_groups, 2),
             }
         shapes = {"doffset": self.shape.offset_shape, "dmask": self.shape.mask_shape}
-        sizes |= {grad: _last(shapes[grad]) for grad in self._sums}
+        sizes |= {grad: channel_last(shapes[grad]) for grad in self._sums}
         for name, size in sizes.items():
             self.held[name] = self.machine.tensor(name, size, kinds.get(name, self.operand))
 
@@ -187,15 +185,10 @@ class DeformBackward:
     def take(self) -> dict[str, Array]:
         """The gradients, channel first, offsets in the order of the call."""
         found = {grad: array for grad, array in self.conv.take().items() if grad != "dx"}
-        for grad in POINTWISE:
+        for grad in THROUGH_FEATURES:
             if grad in self.grads:
                 found[grad] = np.ascontiguousarray(np.moveaxis(self.held[grad].numbers(), -1, 1))
         return {grad: found[grad] for grad in self.grads}
-
-
-def _last(size: tuple[int, ...]) -> tuple[int, ...]:
-    """A channel-first shape, channel last."""
-    return (size[0], *size[2:], size[1])
 
 
 def _whole_chip_k(

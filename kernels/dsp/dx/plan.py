@@ -339,7 +339,7 @@ def _hull_bytes(setting: Setting, size: PanelSize) -> int:
 def largest_hull(g: Geometry, rows: int, cols: int) -> int:
     """Places in the largest hull of a panel with these sizes, wherever it lies, and a little room.
 
-    The room, a row and the width of a kernel, keeps panels away that would only just fit: they were slower.
+    The room, a row and the width of a kernel, keeps panels away that would only just fit: most were slower.
     """
     wide = g.reach(g.w, min(cols, g.w.size)) + (g.w.kernel * g.w.dilation if cols < g.w.size else 0)
     high = g.reach(g.h, min(rows, g.h.size)) + 1
