@@ -15,12 +15,15 @@ from reports.canvas import (
     CHARACTER,
     NOTES,
     PLOT_WIDTH,
+    RIGHT,
+    TOP,
     WIDTH,
     add_axes,
     add_legend,
     cycles_axis,
     legend_height,
     new_figure,
+    pixels,
     shortened,
     time_axis,
     write_title,
@@ -32,6 +35,7 @@ from reports.names import core_label
 from reports.raster import coverage, painted
 from simulator.results.trace import Trace
 
+_LINE = 19  # pixels of a line of small text
 _STRIP = 20  # pixels of the strip of launches
 _BELOW = 28  # where the first lane begins
 _SHARP = 1500  # up to so many instructions each is a box of its own
@@ -60,7 +64,9 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
     lanes = layout(saved, _BELOW)
     trace = saved.shown if lanes.detailed else saved.trace  # a stripe of many cores is of what computes
     colours = instruction_colours(trace)
-    figure = new_figure(max(round(lanes.height), legend_height(len(_legend(colours)))))
+    stripes = [] if lanes.detailed else _stripes(lanes.moving)
+    beside = legend_height(len(_legend(colours)))
+    figure = new_figure(max(round(lanes.height), beside + _LINE * len(stripes)))
     axes = add_axes(figure, 0, lanes.height)
     axes.set_ylim(lanes.height, 0)
     rows = _shown(trace, lanes, first, last)
@@ -74,8 +80,7 @@ def draw_timeline(saved: SavedRun, start: int | None = None, end: int | None = N
     time_axis(axes, saved, last)
     write_title(figure, saved, "Timeline", (first, last))
     add_legend(figure, _legend(colours), "instructions")
-    if not lanes.detailed:
-        _explain_stripes(figure, axes, lanes.moving)
+    _explain_stripes(figure, stripes, beside)
     return figure
 
 
@@ -111,9 +116,9 @@ def _draw_rows(
     if lanes.detailed and len(rows.lane) <= _SHARP:
         axes.add_collection(_boxes(rows, lanes.lanes, colours), autolim=False)
         return
-    for lane, pixels in zip(lanes.lanes, _image(rows, len(lanes.lanes), colours, window), strict=True):
+    for lane, painted_row in zip(lanes.lanes, _image(rows, len(lanes.lanes), colours, window), strict=True):
         extent = (first, last, lane.top + lane.height - _inset(lane), lane.top + _inset(lane))
-        axes.imshow(pixels[None], extent=extent, aspect="auto", interpolation="nearest", zorder=1)
+        axes.imshow(painted_row[None], extent=extent, aspect="auto", interpolation="nearest", zorder=1)
 
 
 def _inset(lane: Lane) -> float:
@@ -234,17 +239,23 @@ def _legend(colours: dict[str, str]) -> dict[str, str]:
     return {**own, **({f"{rest} others": OTHER} if rest else {})}
 
 
-def _explain_stripes(figure: Figure, axes: Axes, moving: Mapping[str, Sequence[str]]) -> None:
-    place = axes.get_position()
-    lines = []
-    for kind, names in moving.items():
-        lines += [f"of each {kind}, top down:", "computes or waits", *names]
+def _stripes(moving: Mapping[str, Sequence[str]]) -> list[str]:
+    """Lines that say which stripe of a core is what."""
+    return [
+        line
+        for kind, names in moving.items()
+        for line in (f"of each {kind}, top down:", "computes or waits", *names)
+    ]
+
+
+def _explain_stripes(figure: Figure, lines: Sequence[str], top: int) -> None:
+    """The lines below the legend, which takes `top` pixels."""
     figure.text(
-        place.x1 + NOTES / WIDTH,
-        place.y0,
+        (WIDTH - RIGHT + NOTES) / WIDTH,
+        1 - (TOP + top) / pixels(figure)[1],
         "\n".join(lines),
         fontsize=8,
         color=FAINT,
-        va="bottom",
+        va="top",
         linespacing=1.4,
     )

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from kernels.conv_backward import conv_backward
+from kernels.shape.shapes import ConvShape
 from reports import tables
 from reports.canvas import pixels
 from reports.lanes import layout
@@ -81,6 +83,19 @@ def test_stripes_of_many_cores_are_of_their_kind(saved_runs: dict[int, SavedRun]
     for kind, engines in moving.items():
         listed = "/".join(engines) if groups == 64 else "\n".join(engines)
         assert f"of each {kind}, top down:\ncomputes or waits\n{listed}" in text
+
+
+def test_the_explanation_stands_below_a_long_legend(tmp_path: Path) -> None:
+    """Few cores with many instructions: the picture is as high as what stands beside the data."""
+    shape = ConvShape(n=1, cin=64, size=(14, 14), cout=64, kernel=(3, 3), padding=1)
+    run = conv_backward(shape=shape, dtype="fp16", target="ascend910b1", cores=4, numerics=False)
+    run.save(tmp_path / "run")
+    figure = draw_timeline(load(tmp_path / "run"))
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent()
+    lines = next(text for text in figure.texts if "top down" in text.get_text()).get_window_extent()
+    assert lines.y1 <= legend.y0
+    assert lines.y0 >= 0
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4, 24, 64])
