@@ -11,6 +11,8 @@ import pytest
 import tilesim as ts
 from reports.sweeps.table import SweepTable
 from tests.sweeps.cluster import cluster
+from tilesim.sweeps.cluster import figures
+from tilesim.sweeps.work import LOST, ended
 
 CALL: dict[str, Any] = {
     "target": "mt7004",
@@ -50,6 +52,31 @@ def check(folder: Path, vary: dict[str, Any], after: int) -> SweepTable:
     assert len(told) == 1
     assert told[0].startswith("the worker tcp://127.0.0.1:")
     return table
+
+
+class RunAgain:
+    """A future that was done until its worker died with the result: it runs again on another."""
+
+    status = "pending"
+
+    def __init__(self, *errors: Exception) -> None:
+        """What running again raises, if anything."""
+        self.errors = errors
+
+    def result(self) -> dict[str, object]:
+        """The second worker's."""
+        for error in self.errors:
+            raise error
+        return {"cycles": 7}
+
+
+def test_a_result_that_was_lost_after_it_was_done_is_waited_for() -> None:
+    """It is no lost point, unless nobody finishes it."""
+    assert figures(RunAgain()) == {"cycles": 7}
+    assert figures(RunAgain(RuntimeError("killed"))) == {
+        **ended(LOST, "no worker finished it: RuntimeError: killed"),
+        "seconds": 0.0,
+    }
 
 
 @pytest.mark.slow

@@ -53,20 +53,24 @@ def _run(client: Client, jobs: Sequence[Job]) -> Iterator[Event]:
         del future  # only `waiting` holds it, and only until it is done
     for future in waiting:
         number = numbers[future.key]
-        yield Done(number, _figures(future))
+        yield Done(number, figures(future))
         future.release()
         now = _names(client)
         yield from (Notice(f"the worker {name} is gone") for name in sorted(workers - now))
         workers = now
 
 
-def _figures(future: Any) -> dict[str, Any]:
-    if future.status == "finished":
-        figures: dict[str, Any] = future.result()
-        return figures
-    error = "cancelled" if future.status == "cancelled" else future.exception()
-    text = f"no worker finished it: {type(error).__name__}: {error}"
-    return ended(LOST, " ".join(text.split())) | {"seconds": 0.0}
+def figures(future: Any) -> dict[str, Any]:
+    """The result of a future that was done; if its worker died with it since, of the one that runs it again.
+
+    Its status is not asked for: that may change at any time.
+    """
+    try:
+        found: dict[str, Any] = future.result()
+    except Exception as error:
+        text = f"no worker finished it: {type(error).__name__}: {error}"
+        return ended(LOST, " ".join(text.split())) | {"seconds": 0.0}
+    return found
 
 
 def _names(client: Client) -> set[str]:
