@@ -10,7 +10,8 @@ import pytest
 
 from kernels.conv_backward import conv_backward
 from kernels.conv_forward import conv_forward
-from kernels.reference.checking import allowed_error, random_operands
+from kernels.families import stored_in
+from kernels.reference.checking import allowed_error, random_operands, seen
 from kernels.reference.comparison import compare
 from kernels.reference.references import (
     conv_backward_magnitude,
@@ -21,6 +22,7 @@ from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from simulator.values.numerics import Array, dtype
 from tests.case_table import Case
+from tests.kernels.davinci_rows import chip_of
 from tests.kernels.sweep import every_case, spread
 
 GRADS = ("dx", "dw", "db")
@@ -33,14 +35,7 @@ def sampled() -> list[Case]:
     """Rows of every kind, grouped ones among them, that are legal in PyTorch as well."""
     cheap = [case for case in every_case() if case.shape.useful_macs < LARGEST_MACS and legal(case.shape)]
     found = []
-    for ndim, transposed, count in (
-        (1, False, 14),
-        (2, False, 36),
-        (3, False, 20),
-        (1, True, 8),
-        (2, True, 12),
-        (3, True, 10),
-    ):
+    for ndim, transposed, count in KINDS:
         kind = [c for c in cheap if (c.shape.ndim, c.shape.transposed) == (ndim, transposed)]
         several = [c for c in kind if c.shape.groups > 1]
         grouped = spread(several, min(len(several), count // 3))
@@ -82,6 +77,21 @@ def test_gradients_and_output_are_pytorchs(case: Case) -> None:
         check(name, run, shape, expected[name], magnitude[name])
     forward = conv_forward(made["x"], made["w"], made["bias"], shape=shape, target="mt7004")
     check("y", forward, shape, y, conv_forward_magnitude(shape, made["x"], made["w"], made["bias"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)), ids=lambda v: getattr(v, "id", ""))
+def test_gradients_of_cubes_are_pytorchs(number: int, case: Case) -> None:
+    """The same rows on Da Vinci chips, dealt to chips and types; autograd has what the cubes see of the operands."""
+    shape, (target, rate) = case.shape, chip_of(number)
+    stored = {name: array.astype(stored_in(rate).storage) for name, array in operands(shape).items()}
+    run = conv_backward(stored["dy"], stored["w"], x=stored["x"], shape=shape, target=target, dtype=rate)
+    read = stored | {name: seen(rate, stored[name]) for name in ("dy", "w", "x")}
+    for names, given in ((("dx", "dw"), read), (("db",), stored)):  # db does not go through the cube
+        magnitude = conv_backward_magnitude(shape, given["dy"], given["w"], given["x"])
+        expected = autograd(shape, given)[1]
+        for name in names:
+            check(name, run, shape, expected[name], magnitude[name])
 
 
 def operands(shape: ConvShape) -> dict[str, Array]:

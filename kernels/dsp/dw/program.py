@@ -145,9 +145,8 @@ class DwProgram:
         if not plan.whole and part == 0:
             size = (plan.outputs * block.gb * block.width,)
             yield Fill(self.core.rings["columns"][index].dense(size), coords=coords)
-        count = len(plan.copies)
-        for number in range(part * count // of, (part + 1) * count // of):
-            yield self._copy(index, block, turn, plan, plan.copies[number], coords)
+        for copy in plan.copies[part * plan.count // of : (part + 1) * plan.count // of]:
+            yield self._copy(index, block, turn, plan, copy, coords)
 
     def _copy(
         self,

@@ -6,10 +6,13 @@ group of channels a tap. Taps that fall into the padding are absent.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import product
+from math import prod
 
 from kernels.dsp.dw.shares import Block, Part
 from kernels.dsp.dx.geometry import Axis, Chunk, Geometry, Span, chunks
@@ -47,18 +50,26 @@ class Present:
 class TurnPlan:
     """A chunk of outputs with the columns of one range of taps.
 
+    A kernel has up to millions of taps and a core lists them all: what there is of each tap is made when asked for.
+
     Attributes:
+        geometry: of the layer.
         span: its outputs.
         ib: its images.
-        copies: what brings its columns in.
-        present: the taps that any of its outputs has.
+        first: the first tap.
+        taps: how many, present or not.
+        count: how many copies bring its columns in.
+        sizes: a digest of the copies' sizes, in order.
         whole: whether every output has every tap.
     """
 
+    geometry: Geometry
     span: Span
     ib: int
-    copies: tuple[TapCopy, ...]
-    present: tuple[Present, ...]
+    first: int
+    taps: int
+    count: int
+    sizes: bytes
     whole: bool
 
     @property
@@ -71,10 +82,19 @@ class TurnPlan:
         """The length of its products' sums."""
         return self.ib * self.span.rows * self.span.cols
 
+    @property
+    def copies(self) -> tuple[TapCopy, ...]:
+        """What brings its columns in."""
+        return _copies(self.geometry, self.span, self.ib, self.first, self.taps)
+
+    @property
+    def present(self) -> Iterator[Present]:
+        """The taps that any of its outputs has."""
+        return _present(self.geometry, self.span, self.first, self.taps)
+
     def key(self) -> tuple[object, ...]:
         """What the cost of its instructions depends on, beside the block."""
-        sizes = tuple(copy.size for copy in self.copies)
-        return self.box, sizes, self.whole
+        return self.box, self.sizes, self.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +134,32 @@ def _chunks(geometry: Geometry, h: int, hb: int, images: int, k: int) -> tuple[C
 @lru_cache(maxsize=65536)
 def _plan(geometry: Geometry, span: Span, ib: int, first: int, taps: int) -> TurnPlan | None:
     """The plan of a box of outputs for taps [first, first + taps); None when all of them are absent."""
+    copies = _copies(geometry, span, ib, first, taps)
+    if not copies:
+        return None
+    sizes = array("q", (extent for copy in copies for extent in copy.size))
+    # Boxes of one tap each, all of them, that fill the chunk's: the chunk has `taps` times its outputs.
+    whole = sum(map(prod, (copy.size for copy in copies))) == taps * ib * span.rows * span.cols
+    digest = blake2b(sizes.tobytes(), digest_size=16).digest()
+    return TurnPlan(geometry, span, ib, first, taps, len(copies), digest, whole)
+
+
+@lru_cache(maxsize=1024)
+def _copies(geometry: Geometry, span: Span, ib: int, first: int, taps: int) -> tuple[TapCopy, ...]:
+    """What brings the columns of these taps in."""
     g = geometry
-    copies: list[TapCopy] = []
-    present: list[Present] = []
-    whole = True
+    found: list[TapCopy] = []
+    for tap in _present(g, span, first, taps):
+        place = (0, tap.rows.start, tap.cols.start, tap.tap)
+        source = (0, tap.plane, tap.rows_of_x.start, tap.cols_of_x.start)
+        size = (ib, tap.rows.stop - tap.rows.start, tap.cols.stop - tap.cols.start)
+        found += _sliced(g, TapCopy(place, source, size), (ib, span.rows, span.cols, taps))
+    return tuple(found)
+
+
+def _present(geometry: Geometry, span: Span, first: int, taps: int) -> Iterator[Present]:
+    """Those of taps [first, first + taps) that lie in x for any output of the span."""
+    g = geometry
     for index in range(taps):
         kd, rest = divmod(first + index, g.h.kernel * g.w.kernel)
         kh, kw = divmod(rest, g.w.kernel)
@@ -125,19 +167,11 @@ def _plan(geometry: Geometry, span: Span, ib: int, first: int, taps: int) -> Tur
         top, bottom = _inside(g.h, kh, span.oh, span.rows)
         left, right = _inside(g.w, kw, span.ow, span.cols)
         if not 0 <= plane < g.d.size or top >= bottom or left >= right:
-            whole = False
             continue
-        whole = whole and (bottom - top, right - left) == (span.rows, span.cols)
-        place = (0, top - span.oh, left - span.ow, index)
-        source = (0, plane, g.h.place(top, kh), g.w.place(left, kw))
-        box = TapCopy(place, source, (ib, bottom - top, right - left))
-        copies += _sliced(g, box, (ib, span.rows, span.cols, taps))
-        rows, cols = slice(place[1], bottom - span.oh), slice(place[2], right - span.ow)
-        down = _read(source[2], bottom - top, g.h.stride)
-        present.append(Present(index, rows, cols, plane, down, _read(source[3], right - left, g.w.stride)))
-    if not copies:
-        return None
-    return TurnPlan(span, ib, tuple(copies), tuple(present), whole)
+        rows, cols = slice(top - span.oh, bottom - span.oh), slice(left - span.ow, right - span.ow)
+        down = _read(g.h.place(top, kh), bottom - top, g.h.stride)
+        across = _read(g.w.place(left, kw), right - left, g.w.stride)
+        yield Present(index, rows, cols, plane, down, across)
 
 
 def _read(first: int, count: int, stride: int) -> slice:
