@@ -74,8 +74,12 @@ def figures(future: Any) -> dict[str, Any]:
 
 
 def _names(client: Client) -> set[str]:
-    """The addresses of the workers that the client knows of."""
-    return set(client.scheduler_info(n_workers=-1)["workers"])
+    """The addresses of the scheduler's workers.
+
+    The scheduler is asked: what the client keeps (`scheduler_info`) is at times a list without workers.
+    """
+    known: dict[str, Any] = client.sync(client.scheduler.identity)  # type: ignore[union-attr, no-untyped-call]
+    return set(known["workers"])
 
 
 @contextlib.contextmanager
