@@ -1,10 +1,11 @@
 """What a target is: its tables together, checked against each other, and what follows from them."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from targets.checks import UNITS_PER_BYTE, broken_references, member
 from targets.davinci import CubeSpec, FixpipeSpec, Load2dSpec, Load3dSpec, VectorClassSpec
 from targets.dsp import MatmulSpec, VectorSpec
 from targets.errors import TargetError
@@ -27,7 +28,6 @@ from targets.tables import (
     SyncSpec,
     Table,
     exact,
-    names_in,
 )
 
 __all__ = [
@@ -59,9 +59,6 @@ __all__ = [
     "VectorSpec",
 ]
 
-UNITS_PER_BYTE = 1 << 16
-"""Bandwidths are integers in units of 2**-16 byte a cycle, so that shares of a link are exact."""
-
 SCALAR = "SCALAR"
 """The lane of a core's scalar unit, which every core has."""
 
@@ -71,13 +68,8 @@ MAIN_MEMORIES = ("ddr", "gm")
 OWN_TABLES = {"dsp": ("matmul", "vector"), "host": ("host",)}
 """Tables that every target of a family has."""
 
-MOST_LINES = 1024
-"""Lines of a cache block: each is a bit of a number."""
-
 TOOL_NAMES = {"aic": "cubecore", "aiv": "veccore"}
 """What the vendor's tools call kinds of cores in a trace; others go by the name in the file."""
-
-Spec = TypeVar("Spec")
 
 
 class Unit(NamedTuple):
@@ -154,7 +146,7 @@ class Target(Table):
 
     @model_validator(mode="after")
     def _references_exist(self) -> Self:
-        for error in _broken_references(self):
+        for error in broken_references(self):
             raise error
         return self
 
@@ -165,7 +157,7 @@ class Target(Table):
         those of that kind of core.
         """
         chosen = (name for name, spec in self.engine.items() if core is None or core in spec.kinds)
-        return [SCALAR, *(lane for name in chosen for lane in self._lanes_of(name))]
+        return [SCALAR, *(lane for name in chosen for lane in self.lanes_of(name))]
 
     def kind_of(self, lane: str) -> str:
         """The kind of a lane: its engine in upper case (`DMA2` is of kind `DMA`, `SCALAR` of its own).
@@ -176,7 +168,7 @@ class Target(Table):
         if lane == SCALAR:
             return SCALAR
         for name in self.engine:
-            if lane in self._lanes_of(name):
+            if lane in self.lanes_of(name):
                 return name.upper()
         raise TargetError("unknown lane", key="engine", got=lane, limit=", ".join(self.lanes()))
 
@@ -229,7 +221,7 @@ class Target(Table):
         asked = list(groups)
         found = []
         for kind in wanted:
-            spec, first = _member(self.core, "core", kind), self._first_of(kind)
+            spec, first = member(self.core, "core", kind), self._first_of(kind)
             found += [
                 Unit(group * self.cores_per_group + first + slot, group, kind, slot)
                 for group in asked
@@ -275,7 +267,7 @@ class Target(Table):
         Raises:
             TargetError: the target has no such link.
         """
-        spec = _member(self.link, "link", link)
+        spec = member(self.link, "link", link)
         grown = spec.exact_bytes_per_cycle(self.clock_mhz) + cores * exact(spec.bytes_per_cycle_per_core)
         return int(grown * exact(spec.efficiency) * UNITS_PER_BYTE)
 
@@ -285,7 +277,7 @@ class Target(Table):
         Raises:
             TargetError: the target has no such port.
         """
-        return int(_member(self.port, "port", port).exact_bytes_per_cycle(self.clock_mhz) * UNITS_PER_BYTE)
+        return int(member(self.port, "port", port).exact_bytes_per_cycle(self.clock_mhz) * UNITS_PER_BYTE)
 
     def role_bytes(self, role: str) -> int:
         """Bytes of a memory that a part of it has.
@@ -293,102 +285,10 @@ class Target(Table):
         Raises:
             TargetError: the target has no such role.
         """
-        spec = _member(self.role, "role", role)
+        spec = member(self.role, "role", role)
         return spec.size_bytes or self.memory[spec.memory].size_bytes
 
-    def _lanes_of(self, engine: str) -> list[str]:
+    def lanes_of(self, engine: str) -> list[str]:
+        """The lanes of an engine."""
         count = self.engine[engine].count
         return [engine.upper()] if count == 1 else [f"{engine.upper()}{i}" for i in range(count)]
-
-
-def _member(table: Mapping[str, Spec], kind: str, name: str) -> Spec:
-    if name not in table:
-        raise _unknown(kind, kind, name, table)
-    return table[name]
-
-
-def _unknown(what: str, key: str, got: str, known: Iterable[str]) -> TargetError:
-    return TargetError(f"unknown {what}", key=key, got=repr(got), limit=f"one of {', '.join(known)}")
-
-
-def _broken_references(target: Target) -> Iterator[TargetError]:
-    """Every name in a target that refers to a table which is not there."""
-    yield from _broken_engines(target)
-    for key, path in target.path.items():
-        yield from _broken_path(target, key, path)
-    for name, port in target.port.items():
-        if port.shares and port.shares not in target.port:
-            yield _unknown("port", f"port.{name}.shares", port.shares, target.port)
-    for name, cache in target.cache.items():
-        yield from _broken_cache(target, name, cache)
-    for name, role in target.role.items():
-        yield from _broken_role(target, name, role)
-    if "default" not in target.launch:
-        yield TargetError("missing key", key="launch.default", remedy="give the cost of an ordinary launch")
-
-
-def _broken_cores(target: Target) -> Iterator[TargetError]:
-    for name, kind in target.core.items():
-        if not kind.per_group and not kind.extra:
-            yield TargetError("a kind of core that the chip has none of", key=f"core.{name}.per_group", got=0)
-    for name, engine in target.engine.items():
-        yield from _unknown_kinds(target, f"engine.{name}.core", engine.kinds)
-    for name, memory in target.memory.items():
-        yield from _unknown_kinds(target, f"memory.{name}.core", names_in(memory.core))
-        if memory.core and memory.scope == "chip":
-            yield TargetError("a memory of the chip belongs to no kind of core", key=f"memory.{name}.core")
-
-
-def _unknown_kinds(target: Target, key: str, kinds: Iterable[str]) -> Iterator[TargetError]:
-    for kind in kinds:
-        if kind not in target.core:
-            yield _unknown("core", key, kind, target.core)
-
-
-def _broken_cache(target: Target, name: str, cache: CacheSpec) -> Iterator[TargetError]:
-    key, memory = f"cache.{name}", target.memory.get(name)
-    if memory is None or memory.scope != "chip":
-        chip = [each for each, spec in target.memory.items() if spec.scope == "chip"]
-        yield _unknown("memory of the chip", key, name, chip)
-    if cache.link not in target.link:
-        yield _unknown("link", f"{key}.link", cache.link, target.link)
-    if cache.block_bytes % cache.line or cache.block_bytes // cache.line > MOST_LINES:
-        limit = f"a divisor of block_bytes, at most {MOST_LINES} a block"
-        yield TargetError(
-            "lines that do not fill a block", key=f"{key}.line_bytes", got=cache.line, limit=limit
-        )
-    if cache.size_bytes < cache.block_bytes:
-        yield TargetError("a cache of no block", key=f"{key}.size_bytes", got=cache.size_bytes)
-    for path, spec in target.path.items():
-        if name in path.split("->") and not spec.link:
-            yield TargetError("a path to a memory with a cache has no link", key=f"path.{path}.link")
-
-
-def _broken_role(target: Target, name: str, role: RoleSpec) -> Iterator[TargetError]:
-    if role.memory not in target.memory:
-        yield _unknown("memory", f"role.{name}", role.memory, target.memory)
-    elif (role.size_bytes or 0) > target.memory[role.memory].size_bytes:
-        yield TargetError("a role larger than its memory", key=f"role.{name}.size_bytes", got=role.size_bytes)
-
-
-def _broken_engines(target: Target) -> Iterator[TargetError]:
-    yield from _broken_cores(target)
-    lanes = target.lanes()
-    for name in target.engine:
-        if any(lanes.count(lane) > 1 for lane in target._lanes_of(name)):
-            yield TargetError("two engines have lanes of one name", key=f"engine.{name}", got=lanes)
-
-
-def _broken_path(target: Target, key: str, path: PathSpec) -> Iterator[TargetError]:
-    source, arrow, destination = key.partition("->")
-    if not arrow:
-        yield TargetError("a path is not named after two memories", key=f"path.{key}", limit='"ddr->am"')
-    for memory in (source, destination):
-        if memory not in target.memory:
-            yield _unknown("memory", f"path.{key}", memory, target.memory)
-    if path.engine not in target.engine:
-        yield _unknown("engine", f"path.{key}.engine", path.engine, target.engine)
-    if path.link and path.link not in target.link:
-        yield _unknown("link", f"path.{key}.link", path.link, target.link)
-    if path.port not in target.port:
-        yield _unknown("port", f"path.{key}.port", path.port, target.port)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=2**-10, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Name | Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
 """One name, or a list of them."""
@@ -153,8 +154,8 @@ class LinkSpec(Bandwidth):
 
     efficiency: Annotated[float, Field(gt=0, le=1)] = 1.0
     bytes_per_cycle_per_core: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    read_cost: Rate = 1.0
-    write_cost: Rate = 1.0
+    read_cost: Cost = 1.0
+    write_cost: Cost = 1.0
     burst_bytes: Count
     row_overhead_bytes: Natural = 0
 

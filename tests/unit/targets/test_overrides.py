@@ -105,3 +105,24 @@ def test_two_units_of_one_bandwidth_are_refused() -> None:
     both = {"link.ddr.bytes_per_cycle": 1, "link.ddr.gigabytes_per_second": 1}
     with pytest.raises(TargetError, match=r"where override: link\.ddr, limit exactly one .* not both"):
         load_target("mt7004", both)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        ({"link.ddr.gigabytes_per_second": 1e-30}, "link.ddr"),
+        ({"clock_mhz": 1e12}, "link.ddr"),
+        ({"port.ddr_read.bytes_per_cycle": 1e-9}, "port.ddr_read"),
+        ({"link.ddr.write_cost": 1e-9}, "link.ddr.write_cost"),
+    ],
+)
+def test_rates_that_round_to_nothing_are_refused(overrides: dict[str, object], key: str) -> None:
+    """Bandwidths are whole units of 2**-16 byte a cycle: of none, nothing would ever arrive."""
+    with pytest.raises(TargetError, match=key):
+        load_target("mt7004", overrides)
+
+
+def test_a_clock_that_makes_the_memory_slow_is_not() -> None:
+    """The slowest rate that is taken is above the bound."""
+    target = load_target("mt7004", {"clock_mhz": 1e7})
+    assert target.link_units("ddr") >= 1 << 6
