@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.errors import BoundsError, CapacityError
 from simulator.memory.ranges import Range, collapse, packed_strides
-from simulator.memory.views import ScatteredView, StridedView, View
+from simulator.memory.views import ScatteredView, StridedView, View, WindowView
 from simulator.values.numerics import Array, DType, poisoned
 from targets.schema import MemorySpec
 
@@ -149,6 +149,45 @@ class Buffer:
         offset = sum(low * stride for low, stride in zip(start, strides, strict=True))
         covered = Range(self.address + offset, rows, row_bytes, stride)
         return StridedView(self, start, size, covered, exact, tuple(index), whole)
+
+    def windows(
+        self,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        steps: tuple[int, ...],
+        run: int,
+        *,
+        frame: tuple[int, ...] | None = None,
+    ) -> WindowView:
+        """The view of `run` contiguous elements from each of `size` places, `steps` places apart; they may overlap.
+
+        A window goes on from one place to the next of the axis before the last, and stays in its row.
+
+        Args:
+            start: the first element of the first window, an index on each axis.
+            size: windows along each axis but the last.
+            steps: their distance along each axis but the last.
+            run: elements of a window.
+            frame: see the first elements of the buffer as a packed array of this shape.
+
+        Raises:
+            BoundsError: one leaves the buffer, the frame, or its row.
+        """
+        whole = frame or self.shape
+        ends = [low + (count - 1) * step for low, count, step in zip(start, size, steps, strict=False)]
+        inside = all(low >= 0 and end < limit for low, end, limit in zip(start, ends, whole, strict=False))
+        room = (whole[-2] - ends[-1]) * whole[-1] - start[-1]
+        if not inside or start[-1] < 0 or run > room or min(*size, run) < 1 or prod(whole) > self.size:
+            raise self._out_of_bounds(start, (*size, run))
+        each = packed_strides(whole, 1)
+        first = sum(low * distance for low, distance in zip(start, each, strict=True))
+        distances = (*(step * distance for step, distance in zip(steps, each, strict=False)), 1)
+        item, shape = self.dtype.size_bytes, (*size, run)
+        (rows, row_bytes, stride), exact = collapse(
+            tuple((count, distance * item) for count, distance in zip(shape, distances, strict=True)), item
+        )
+        covered = Range(self.address + first * item, rows, row_bytes, stride)
+        return WindowView(self, first, shape, distances, covered, exact)
 
     def scattered(self, starts: NDArray[np.intp], run: int) -> ScatteredView:
         """The view of runs of `run` elements that start at elements anywhere in the buffer; there is one at least.

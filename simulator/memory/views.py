@@ -117,6 +117,31 @@ class StridedView(View):
         return data[self._index]
 
 
+class WindowView(View):
+    """Windows of contiguous elements whose starts lie on a grid; neighbours may share elements. It is only read."""
+
+    __slots__ = ("_distances", "_first")
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        first: int,
+        shape: tuple[int, ...],
+        distances: tuple[int, ...],
+        covered: Range,
+        exact: bool,
+    ) -> None:
+        """Describe [*grid, elements] from element `first`, axes so many elements apart; `Buffer.windows` checks it."""
+        super().__init__(buffer, (first,), shape, covered, exact)
+        self._first = first
+        self._distances = distances
+
+    def _part(self) -> Array:
+        data = self.buffer.numbers().reshape(-1)
+        strides = tuple(distance * data.itemsize for distance in self._distances)
+        return np.lib.stride_tricks.as_strided(data[self._first :], self.shape, strides, writeable=False)
+
+
 class ScatteredView(View):
     """Runs of elements that lie anywhere in a buffer, also twice at the same place: [runs, elements of a run].
 

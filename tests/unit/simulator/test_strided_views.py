@@ -53,3 +53,50 @@ def test_a_view_that_leaves_its_buffer_is_refused(
     """Before the first, behind the last, and no elements at all."""
     with pytest.raises(BoundsError):
         numbered((3, 6)).strided(start, size, steps)
+
+
+def test_windows_share_elements() -> None:
+    """Windows of three columns of two channels, from columns 0 and 2: the second begins inside the first."""
+    buffer = numbered((2, 3, 6, 2))
+    view = buffer.windows((1, 0, 1, 0), (1, 2, 2), (1, 2, 2), 6)
+    numbers = buffer.numbers()
+    expected = [[numbers[1, row, col : col + 3].reshape(-1) for col in (1, 3)] for row in (0, 2)]
+    np.testing.assert_array_equal(view.array(), [expected])
+    assert view.shape == (1, 2, 2, 6)
+    assert not view.array().flags.writeable
+    assert not view.exact
+    row = buffer.windows((1, 2, 1, 0), (1, 1, 2), (1, 1, 2), 6)
+    assert row.range == Range(1000 + 4 * (36 + 24 + 2), 2, 24, 16)
+    assert row.exact
+
+
+def test_windows_that_do_not_share_are_a_box() -> None:
+    """Windows as wide as their distance are one piece."""
+    buffer = numbered((3, 8, 5))
+    assert buffer.windows((1, 0, 0), (1, 4), (1, 2), 10).range == buffer.box((1, 0, 0), (1, 8, 5)).range
+
+
+def test_windows_of_a_frame() -> None:
+    """The first elements of a ring's buffer, seen as an array."""
+    buffer = numbered((40,))
+    view = buffer.windows((0, 1, 0), (1, 2), (1, 1), 4, frame=(3, 4, 2))
+    np.testing.assert_array_equal(view.array(), [[[2, 3, 4, 5], [4, 5, 6, 7]]])
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "steps", "run"),
+    [
+        ((0, 0, -1), (1, 1), (1, 1), 2),
+        ((0, 5, 0), (1, 1), (1, 1), 5),
+        ((0, 0, 1), (1, 3), (1, 2), 4),
+        ((2, 0, 0), (2, 1), (1, 1), 2),
+        ((0, 0, 0), (1, 0), (1, 1), 2),
+        ((0, 0, 0), (1, 1), (1, 1), 0),
+    ],
+)
+def test_windows_that_leave_their_row_are_refused(
+    start: tuple[int, ...], size: tuple[int, ...], steps: tuple[int, ...], run: int
+) -> None:
+    """A window of the last column would go on in the next row."""
+    with pytest.raises(BoundsError):
+        numbered((3, 6, 2)).windows(start, size, steps, run)
