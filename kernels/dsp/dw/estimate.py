@@ -7,13 +7,15 @@ with the stores that nothing hides and the reduction, is the estimate. The simul
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
 from kernels.dsp.dw.shares import Part, active, parts
 from kernels.dsp.dw.tiling import DwTiling
+from kernels.dsp.dw.turns import column_runs, joins_taps
 from kernels.dsp.dx.geometry import Geometry, chunk_kinds, piece_kinds
-from kernels.dsp.places import places
+from kernels.dsp.places import Places, beside_each_other, copy_cycles, places, waits_for_copies
 from simulator.instructions import link_bytes, matmul_cycles
 from simulator.timing.links import UNIT
 from simulator.values.numerics import DType
@@ -34,6 +36,32 @@ class Setting:
     def __post_init__(self) -> None:
         object.__setattr__(self, "target_id", id(self.target))
 
+    @cached_property
+    def places(self) -> Places:
+        """The memories of the target."""
+        return places(self.target)
+
+    @cached_property
+    def copy_cycles(self) -> float:
+        """What one copy takes of a core's time."""
+        return copy_cycles(self.target)
+
+    @cached_property
+    def ports(self) -> tuple[float, float]:
+        """Bytes a cycle that a core reads from the main memory and writes to it."""
+        read, write = (
+            self.target.port_units(self.places.read_port),
+            self.target.port_units(self.places.write_port),
+        )
+        return read / UNIT, write / UNIT
+
+    @cached_property
+    def links(self) -> list[tuple[float, float]]:
+        """Bytes a cycle of the links of the main and the shared memory, with 0, 1, 2, ... cores running."""
+        main, shared = self.places.main_link, self.places.shared_link
+        units = self.target.link_units
+        return [(units(main, run) / UNIT, units(shared, run) / UNIT) for run in range(self.cores + 1)]
+
     @property
     def rate(self) -> str:
         """The target's matrix rate."""
@@ -51,7 +79,7 @@ class _Counts(NamedTuple):
 
 def estimate(setting: Setting, tiling: DwTiling) -> float:
     """Cycles of the launches."""
-    g, target = setting.geometry, setting.target
+    g = setting.geometry
     share = parts(g, tiling.split, 0, setting.cores)
     if not share or 0 in (g.cog, g.cig):
         return 0.0
@@ -64,17 +92,18 @@ def estimate(setting: Setting, tiling: DwTiling) -> float:
         mine = most / total
     else:
         running = active(g, tiling.split, setting.cores)
-    where = places(target)
-    ddr = target.link_units(where.main_link, running) / UNIT
-    gsm = target.link_units(where.shared_link, running) / UNIT
-    rate = min(target.port_units(where.read_port) / UNIT, ddr / running)
+    ddr, gsm = setting.links[running]
+    into, out = setting.ports
+    rate = min(into, ddr / running)
     counts = [_block(setting, tiling, share, rate, *sizes) for *sizes, _ in blocks]
     cycles, read, passed, stored = (
         mine * sum(c[i] * b[-1] for c, b in zip(counts, blocks, strict=True)) for i in range(4)
     )
-    write_cost = where.ddr(target).write_cost
-    writing = stored * max(1 / (target.port_units(where.write_port) / UNIT), running * write_cost / ddr)
-    return max(cycles, read / rate, 2 * running * passed / gsm) + writing + _reduction(setting, tiling)
+    write_cost = setting.places.ddr(setting.target).write_cost
+    writing = stored * max(1 / out, running * write_cost / ddr)
+    each = cycles, read / rate, 2 * running * passed / gsm
+    beside = sum(each) if waits_for_copies(setting.target) else beside_each_other(*each)
+    return beside + writing + _reduction(setting, tiling)
 
 
 def _block_kinds(g: Geometry, t: DwTiling) -> list[tuple[int, int, int, int, int]]:
@@ -94,26 +123,32 @@ def _block(
     """One block, over all outputs of a core; DDR gives it `rate` bytes a cycle."""
     g, target, item = setting.geometry, setting.target, setting.operand.size_bytes
     issue, vector, spec = target.issue, target.vector_unit, target.matmul[setting.rate]
-    link = places(target).ddr(target)
+    link = setting.places.ddr(target)
     burst, overhead = link.burst_bytes, link.row_overhead_bytes
+    packed = g.taps == g.w.stride == g.h.stride == 1 and g.w.out == g.w.size
+    together = min(taps, g.w.kernel) if joins_taps(g, gb * cb) else 1
+    # Outputs next to the padding lack some of the taps: each has a copy of its own.
+    edges = max(0, len(column_runs(g.w, 0, together, 0, g.w.out, True)) - 1) if together > 1 else 0
     cycles = read = passed = 0.0
     strips = piece_kinds(kb, t.rows if gb == 1 else kb)
     register = vector.register_bytes * vector.moves_per_cycle
     for (m, runs), times in _kinds(g, share, t.k).items():
-        copies = taps * (1 if g.taps == 1 and g.w.stride == g.h.stride == 1 and g.w.out == g.w.size else runs)
+        copies = ceil(taps / together) * (1 if packed else runs + edges)
         columns = gb * taps * cb * m * item
-        core = copies * issue.copy_cycles + columns / register + vector.run_cycles
+        core = copies * setting.copy_cycles + columns / register + vector.run_cycles
         if gb > 1:
             core += 2 * columns / register + vector.run_cycles + issue.vector_cycles
         for rows, cuts in strips:
             turning = 2 * gb * rows * m * item / register + vector.run_cycles + vector.call_cycles
-            fixed = 3 * issue.copy_cycles + issue.vector_cycles + issue.matmul_cycles
+            fixed = 3 * setting.copy_cycles + issue.vector_cycles + issue.matmul_cycles
             core += cuts * (turning + fixed + matmul_cycles(spec, gb, rows, taps * cb, m))
             read += times * cuts * link_bytes(m, gb * rows * item, g.cout * item, burst, overhead)
             passed += times * cuts * gb * rows * m * item
-        rows_of_x = taps * link_bytes(m, gb * cb * item, g.w.stride * g.cin * item, burst, overhead)
+        run = together * gb * cb * item
+        rows_of_x = ceil(taps / together) * link_bytes(m, run, g.w.stride * g.cin * item, burst, overhead)
         # What the queue does not hold of the copies before a product has to start before the product can.
         waits = max(0.0, 1 - target.engine["dma"].queue_depth * sum(cuts for _, cuts in strips) / copies)
+        waits *= not waits_for_copies(target)  # there they all are waited for
         cycles += times * (core + waits * rows_of_x / rate)
         read += times * rows_of_x
     wide = item if active(g, t.split, setting.cores) == 1 else 4
@@ -136,12 +171,11 @@ def _reduction(setting: Setting, t: DwTiling) -> float:
     if several == 1:
         return 0.0
     elements = g.cout * g.taps * g.cig
-    where = places(target)
-    ddr = target.link_units(where.main_link, setting.cores) / UNIT
-    written = elements * setting.operand.size_bytes * where.ddr(target).write_cost
+    ddr = setting.links[setting.cores][0]
+    written = elements * setting.operand.size_bytes * setting.places.ddr(target).write_cost
     launch = target.launch["default"]
     moved = max(
         (4 * several * elements + written) / ddr,
-        4 * several * elements / setting.cores / (target.port_units(where.read_port) / UNIT),
+        4 * several * elements / setting.cores / setting.ports[0],
     )
     return moved + launch.cycles + launch.cycles_per_core * setting.cores

@@ -10,7 +10,7 @@ from math import ceil
 
 from kernels.dsp.dw.estimate import Setting, estimate
 from kernels.dsp.dw.tiling import PREFIX, DwTiling, checked
-from kernels.dsp.places import default_look_ahead, places
+from kernels.dsp.places import default_look_ahead
 from kernels.errors import TilingError
 
 SPLITS = ("batch", "rows", "channels")
@@ -22,6 +22,9 @@ SUMS = (512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 
 SUM_TRIES = 3
 """How many of them, from the largest that fits."""
+
+SHORT_SUMS = (128, 64, 48, 32)
+"""Tried as well, with strips as wide as fit: of wider rows of dy a smaller part is lost at their ends."""
 
 STRIP_BYTES = 16384
 """Bytes of a strip of dy at most: AM holds three of them."""
@@ -131,25 +134,23 @@ def _halvings(total: int) -> list[int]:
 
 
 def _sums(setting: Setting, given: _Given, sizes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """(k, rows) that leave everything room, the longest sums first."""
+    """(k, rows) that leave everything room: the longest sums, then short ones."""
     g, tries = setting.geometry, 0
     outputs = max(1, g.n * g.d.out * g.h.out * g.w.out)
     kernel_rows = setting.target.matmul[setting.rate].kernel_rows
     several = min(sizes["groups"], g.groups) > 1
     most = max(1, g.cog) if several else min(sizes["out_channels"], max(1, g.cog))
     for k in given.or_else("k", [min(k, outputs) for k in SUMS]):
+        if tries >= SUM_TRIES and k not in SHORT_SUMS:
+            continue
+        longest = min(most, max(1, STRIP_BYTES // (k * setting.operand.size_bytes)))
+        parts = _even_parts(most, longest, kernel_rows) if tries < SUM_TRIES else []
         found = False
-        fitting = max(1, STRIP_BYTES // (k * setting.operand.size_bytes))
-        longest = min(most, fitting)
-        for rows in given.or_else(
-            "rows", [_even(longest, kernel_rows), *_even_parts(most, longest, kernel_rows)]
-        ):
+        for rows in given.or_else("rows", [_even(longest, kernel_rows), *parts]):
             if fits(setting, sizes, k, rows, given.probe.ahead):
                 yield k, rows
                 found = True
         tries += found
-        if tries >= SUM_TRIES:
-            return
 
 
 def _even(rows: int, kernel_rows: int) -> int:
@@ -165,7 +166,7 @@ def _even_parts(most: int, longest: int, kernel_rows: int) -> list[int]:
 
 def fits(setting: Setting, sizes: Mapping[str, int], k: int, rows: int, ahead: int) -> bool:
     """Whether the rings of a tiling fit AM, SM and GSM."""
-    g, where, item = setting.geometry, places(setting.target), setting.operand.size_bytes
+    g, where, item = setting.geometry, setting.places, setting.operand.size_bytes
     groups = min(sizes["groups"], g.groups)
     outs = g.cog if groups > 1 else min(sizes["out_channels"], g.cog)
     ins = g.cig if groups > 1 else min(sizes["channels"], g.cig)

@@ -145,7 +145,10 @@ class DwProgram:
         if not plan.whole and part == 0:
             size = (plan.outputs * block.gb * block.width,)
             yield Fill(self.core.rings["columns"][index].dense(size), coords=coords)
-        for copy in plan.copies[part * plan.count // of : (part + 1) * plan.count // of]:
+        copies = plan.copies(of)
+        # Rounded up: a copy is asked for as early as its part allows, a single one before the first product.
+        first, last = (-(-number * len(copies) // of) for number in (part, part + 1))
+        for copy in copies[first:last]:
             yield self._copy(index, block, turn, plan, copy, coords)
 
     def _copy(
@@ -157,15 +160,19 @@ class DwProgram:
         copy: TapCopy,
         coords: tuple[int, ...],
     ) -> Copy:
-        """Rows of x for one tap, into their places in the columns."""
+        """Rows of x for one tap or several, into their places in the columns."""
         g = self.geometry
-        wide = block.gb * block.cb
+        wide, (*grid, taps) = block.gb * block.cb, copy.size
         frame = (plan.ib, plan.span.rows, plan.span.cols, block.taps, wide)
-        local = self.core.rings["columns"][index].box((*copy.place, 0), (*copy.size, 1, wide), frame=frame)
+        local = self.core.rings["columns"][index].box((*copy.place, 0), (*copy.size, wide), frame=frame)
         image, plane, row, col = copy.source
         start = (turn.n + image, plane, row, col, block.g * g.cig + block.c)
-        size, steps = (copy.size[0], 1, *copy.size[1:], wide), (1, 1, g.h.stride, g.w.stride, 1)
-        source = self.kernel.tensors.x.strided(start, size, steps)
+        size, steps, x = (grid[0], 1, *grid[1:]), (1, 1, g.h.stride, g.w.stride), self.kernel.tensors.x
+        source = (
+            x.strided(start, (*size, wide), (*steps, 1))
+            if taps == 1
+            else x.windows(start, size, steps, taps * wide)
+        )
         return Copy(local, source, channel=LOAD_X, coords=coords, name="load_x")
 
     # -- strips of dy ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import gcd
 
@@ -61,6 +62,7 @@ def blocks(geometry: Geometry, tiling: DwTiling) -> list[Block]:
     return found
 
 
+@lru_cache(maxsize=1024)
 def parts(geometry: Geometry, split: str, rank: int, count: int) -> tuple[Part, ...] | None:
     """The outputs of core `rank` of `count`; None where there is nothing left for it.
 
@@ -90,6 +92,7 @@ def mine(total: int, rank: int, count: int) -> tuple[int, int] | None:
     return (start, min(size, total - start)) if start < total else None
 
 
+@lru_cache(maxsize=1024)
 def active(geometry: Geometry, split: str, count: int) -> int:
     """Cores that hold sums of every block: 1 where no reduction is needed."""
     if split == "channels":

@@ -11,27 +11,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import product
-from math import prod
+from itertools import pairwise, product
+from math import ceil, prod
+from typing import NamedTuple
 
 from kernels.dsp.dw.shares import Block, Part
-from kernels.dsp.dx.geometry import Axis, Chunk, Geometry, Span, chunks
+from kernels.dsp.dx.geometry import Axis, Chunk, Geometry, Span, chunks, pieces
 from simulator.memory.memories import packed_strides
 from simulator.memory.ranges import collapse
 
 
 @dataclass(frozen=True, slots=True)
 class TapCopy:
-    """Rows of x that one DMA brings in: of `size` [images, rows, columns].
+    """Rows of x that one DMA brings in.
 
     Attributes:
-        place: (image, row, column) of the chunk, the tap of the block.
+        place: (image, row, column) of the chunk, the first tap of the block.
         source: (image, plane, row, column) of x; the image counts from the chunk's first.
+        size: [images, rows, columns] of outputs, and neighbouring taps of each: these lie side by side in x as in the
+            columns.
     """
 
     place: tuple[int, int, int, int]
     source: tuple[int, int, int, int]
-    size: tuple[int, int, int]
+    size: tuple[int, int, int, int]
+
+
+class TapRun(NamedTuple):
+    """Output columns [ow, end) with the taps [first, first + taps) of a kernel row."""
+
+    first: int
+    taps: int
+    ow: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +70,8 @@ class TurnPlan:
         ib: its images.
         first: the first tap.
         taps: how many, present or not.
-        count: how many copies bring its columns in.
-        sizes: a digest of the copies' sizes, in order.
+        joined: whether one copy brings in neighbouring taps.
+        sizes: a digest of the sizes of the copies that bring its columns in, in order.
         whole: whether every output has every tap.
     """
 
@@ -68,7 +80,7 @@ class TurnPlan:
     ib: int
     first: int
     taps: int
-    count: int
+    joined: bool
     sizes: bytes
     whole: bool
 
@@ -82,10 +94,9 @@ class TurnPlan:
         """The length of its products' sums."""
         return self.ib * self.span.rows * self.span.cols
 
-    @property
-    def copies(self) -> tuple[TapCopy, ...]:
-        """What brings its columns in."""
-        return _copies(self.geometry, self.span, self.ib, self.first, self.taps)
+    def copies(self, of: int) -> tuple[TapCopy, ...]:
+        """What brings its columns in: at least `of` copies, where there are so many images and rows."""
+        return _copies(self.geometry, self.span, self.ib, self.first, self.taps, self.joined, of)
 
     @property
     def present(self) -> Iterator[Present]:
@@ -111,10 +122,10 @@ class Turn:
 
 def turns(geometry: Geometry, block: Block, index: int, share: tuple[Part, ...], k: int) -> Iterator[Turn]:
     """The chunks of a core under one block, without those that none of its taps reaches."""
-    found = False
+    found, joined = False, joins_taps(geometry, block.gb * block.cb)
     for part in share:
         for chunk in _chunks(geometry, part.h, part.hb, part.nb, k):
-            plan = _plan(geometry, chunk.span, chunk.ib, block.tap, block.taps)
+            plan = _plan(geometry, chunk.span, chunk.ib, block.tap, block.taps, joined)
             if plan is not None:
                 found = True
                 yield Turn(index, plan, part.n + chunk.i)
@@ -131,47 +142,101 @@ def _chunks(geometry: Geometry, h: int, hb: int, images: int, k: int) -> tuple[C
     return chunks(spans, images, k)
 
 
+def joins_taps(geometry: Geometry, channels: int) -> bool:
+    """Whether neighbouring taps of a block with so many channels of x lie side by side: all channels, undilated."""
+    return channels == geometry.cin and geometry.w.dilation == 1 and geometry.w.kernel > 1
+
+
 @lru_cache(maxsize=65536)
-def _plan(geometry: Geometry, span: Span, ib: int, first: int, taps: int) -> TurnPlan | None:
+def _plan(geometry: Geometry, span: Span, ib: int, first: int, taps: int, joined: bool) -> TurnPlan | None:
     """The plan of a box of outputs for taps [first, first + taps); None when all of them are absent."""
-    copies = _copies(geometry, span, ib, first, taps)
+    copies = _copies(geometry, span, ib, first, taps, joined, 1)
     if not copies:
         return None
     sizes = array("q", (extent for copy in copies for extent in copy.size))
-    # Boxes of one tap each, all of them, that fill the chunk's: the chunk has `taps` times its outputs.
-    whole = sum(map(prod, (copy.size for copy in copies))) == taps * ib * span.rows * span.cols
+    # Boxes that never overlap, and fill the chunk's: it has `taps` times its outputs.
+    whole = sum(prod(copy.size) for copy in copies) == taps * ib * span.rows * span.cols
     digest = blake2b(sizes.tobytes(), digest_size=16).digest()
-    return TurnPlan(geometry, span, ib, first, taps, len(copies), digest, whole)
+    return TurnPlan(geometry, span, ib, first, taps, joined, digest, whole)
 
 
 @lru_cache(maxsize=1024)
-def _copies(geometry: Geometry, span: Span, ib: int, first: int, taps: int) -> tuple[TapCopy, ...]:
-    """What brings the columns of these taps in."""
-    g = geometry
+def _copies(
+    geometry: Geometry, span: Span, ib: int, first: int, taps: int, joined: bool, of: int
+) -> tuple[TapCopy, ...]:
+    """What brings the columns of these taps in, cut further where these are fewer than `of` copies."""
+    g, frame = geometry, (ib, span.rows, span.cols, taps)
     found: list[TapCopy] = []
-    for tap in _present(g, span, first, taps):
-        place = (0, tap.rows.start, tap.cols.start, tap.tap)
-        source = (0, tap.plane, tap.rows_of_x.start, tap.cols_of_x.start)
-        size = (ib, tap.rows.stop - tap.rows.start, tap.cols.stop - tap.cols.start)
-        found += _sliced(g, TapCopy(place, source, size), (ib, span.rows, span.cols, taps))
+    for row in _kernel_rows(g, span, first, taps):
+        for run in column_runs(g.w, row.kw, row.taps, span.ow, span.cols, joined):
+            place = (0, row.rows[0] - span.oh, run.ow - span.ow, row.tap + run.first)
+            across = g.w.place(run.ow, row.kw + run.first)
+            source = (0, row.plane, g.h.place(row.rows[0], row.kh), across)
+            size = (ib, row.rows[1] - row.rows[0], run.end - run.ow, run.taps)
+            found += _sliced(g, TapCopy(place, source, size), frame, joined)
+    if len(found) < of:
+        found = [part for copy in found for part in _cut(g, copy, ceil(of / len(found)))]
+    return tuple(found)
+
+
+class KernelRow(NamedTuple):
+    """Taps of a block in one row of the kernel, for the outputs [rows) of a chunk for which it lies in x.
+
+    Attributes:
+        tap: the first of the block's, `taps` of them.
+        kh, kw: where it lies in the kernel.
+        plane: of x.
+    """
+
+    tap: int
+    taps: int
+    kh: int
+    kw: int
+    plane: int
+    rows: tuple[int, int]
+
+
+def _kernel_rows(geometry: Geometry, span: Span, first: int, taps: int) -> Iterator[KernelRow]:
+    """The rows of the kernel that have taps of [first, first + taps), without those that no output has in x."""
+    g, index = geometry, 0
+    while index < taps:
+        row, kw = divmod(first + index, g.w.kernel)
+        here = min(g.w.kernel - kw, taps - index)
+        kd, kh = divmod(row, g.h.kernel)
+        plane, rows = g.d.place(span.od, kd), _inside(g.h, kh, span.oh, span.rows)
+        if 0 <= plane < g.d.size and rows[0] < rows[1]:
+            yield KernelRow(index, here, kh, kw, plane, rows)
+        index += here
+
+
+@lru_cache(maxsize=8192)
+def column_runs(axis: Axis, kw: int, taps: int, ow: int, cols: int, joined: bool) -> tuple[TapRun, ...]:
+    """What of taps [kw, kw + taps) lies in x for outputs [ow, ow + cols).
+
+    A run of outputs for each tap; where taps are joined, runs of outputs that have the same ones.
+    """
+    inside = [(tap, *_inside(axis, kw + tap, ow, cols)) for tap in range(taps)]
+    inside = [run for run in inside if run[1] < run[2]]
+    if not joined:
+        return tuple(TapRun(tap, 1, low, high) for tap, low, high in inside)
+    found = []
+    for low, high in pairwise(sorted({edge for _, *run in inside for edge in run})):
+        here = [tap for tap, first, end in inside if first <= low and high <= end]
+        if here:
+            found.append(TapRun(here[0], len(here), low, high))
     return tuple(found)
 
 
 def _present(geometry: Geometry, span: Span, first: int, taps: int) -> Iterator[Present]:
     """Those of taps [first, first + taps) that lie in x for any output of the span."""
     g = geometry
-    for index in range(taps):
-        kd, rest = divmod(first + index, g.h.kernel * g.w.kernel)
-        kh, kw = divmod(rest, g.w.kernel)
-        plane = g.d.place(span.od, kd)
-        top, bottom = _inside(g.h, kh, span.oh, span.rows)
-        left, right = _inside(g.w, kw, span.ow, span.cols)
-        if not 0 <= plane < g.d.size or top >= bottom or left >= right:
-            continue
-        rows, cols = slice(top - span.oh, bottom - span.oh), slice(left - span.ow, right - span.ow)
-        down = _read(g.h.place(top, kh), bottom - top, g.h.stride)
-        across = _read(g.w.place(left, kw), right - left, g.w.stride)
-        yield Present(index, rows, cols, plane, down, across)
+    for row in _kernel_rows(g, span, first, taps):
+        rows = slice(row.rows[0] - span.oh, row.rows[1] - span.oh)
+        down = _read(g.h.place(row.rows[0], row.kh), row.rows[1] - row.rows[0], g.h.stride)
+        for run in column_runs(g.w, row.kw, row.taps, span.ow, span.cols, False):
+            cols = slice(run.ow - span.ow, run.end - span.ow)
+            across = _read(g.w.place(run.ow, row.kw + run.first), run.end - run.ow, g.w.stride)
+            yield Present(row.tap + run.first, rows, cols, row.plane, down, across)
 
 
 def _read(first: int, count: int, stride: int) -> slice:
@@ -184,27 +249,47 @@ def _inside(axis: Axis, tap: int, first: int, count: int) -> tuple[int, int]:
     return max(low, first), min(high, first + count)
 
 
-def _sliced(g: Geometry, box: TapCopy, frame: tuple[int, int, int, int]) -> list[TapCopy]:
+def _sliced(g: Geometry, box: TapCopy, frame: tuple[int, int, int, int], joined: bool) -> list[TapCopy]:
     """The box, or its slices by image, by row or by both, so that each is two-level in x and in the columns."""
     for by_image, by_row in ((False, False), (True, False), (False, True), (True, True)):
-        size = (1 if by_image else box.size[0], 1 if by_row else box.size[1], box.size[2])
-        if _two_level(g, size, frame):
+        size = (1 if by_image else box.size[0], 1 if by_row else box.size[1], *box.size[2:])
+        if _two_level(g, size, frame, joined):
             break
     found = []
     for image, row in product(range(0, box.size[0], size[0]), range(0, box.size[1], size[1])):
-        place = (image, box.place[1] + row, *box.place[2:])
-        source = (image, box.source[1], box.source[2] + row * g.h.stride, box.source[3])
-        found.append(TapCopy(place, source, size))
+        found.append(_part(g, box, (image, size[0]), (row, size[1])))
     return found
 
 
-def _two_level(g: Geometry, size: tuple[int, int, int], frame: tuple[int, int, int, int]) -> bool:
-    """Whether a box with these rows is what one DMA moves: channels may be a part of x's and of the columns'."""
+def _cut(g: Geometry, box: TapCopy, parts: int) -> list[TapCopy]:
+    """At most so many parts: several images each, or some rows of one image, so that each stays two-level."""
+    images = pieces(box.size[0], ceil(box.size[0] / parts))
+    rows = pieces(
+        box.size[1], ceil(box.size[1] * box.size[0] / parts) if parts > box.size[0] else box.size[1]
+    )
+    return [_part(g, box, *part) for part in product(images, rows)]
+
+
+def _part(g: Geometry, box: TapCopy, images: tuple[int, int], rows: tuple[int, int]) -> TapCopy:
+    """A part of a box: (first, how many) of its images and rows."""
+    image, row = box.source[0] + images[0], box.source[2] + rows[0] * g.h.stride
+    place = (box.place[0] + images[0], box.place[1] + rows[0], *box.place[2:])
+    return TapCopy(place, (image, box.source[1], row, box.source[3]), (images[1], rows[1], *box.size[2:]))
+
+
+def _two_level(
+    g: Geometry, size: tuple[int, int, int, int], frame: tuple[int, int, int, int], joined: bool
+) -> bool:
+    """Whether a box with these rows is what one DMA moves.
+
+    Where taps are not joined, channels may be a part of x's and of the columns'.
+    """
     x = packed_strides((1, g.d.size, g.h.size, g.w.size, g.cin), 1)
-    steps = (x[0], x[2] * g.h.stride, x[3] * g.w.stride)
-    local = packed_strides((*frame, 2), 1)
+    wide = g.cin if joined else 2
+    local = packed_strides((*frame[:3], frame[3] * wide), 1)
     # A part of the channels (1 of 2 or more) keeps neighbouring positions apart: the harder case.
-    apart = max(1, g.cin // 2) if g.cin > 1 else 1
-    outer = collapse(((size[0], steps[0]), (size[1], steps[1]), (size[2], steps[2]), (apart, 1)), 1)[1]
-    inner = collapse(((size[0], local[0]), (size[1], local[1]), (size[2], local[2]), (1, 1)), 1)[1]
+    run = size[3] * g.cin if joined else max(1, g.cin // 2) if g.cin > 1 else 1
+    steps, own = (x[0], x[2] * g.h.stride, x[3] * g.w.stride, 1), size[3] * wide if joined else 1
+    outer = collapse(tuple(zip((*size[:3], run), steps, strict=True)), 1)[1]
+    inner = collapse(tuple(zip((*size[:3], own), local, strict=True)), 1)[1]
     return outer and inner

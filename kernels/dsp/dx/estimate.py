@@ -23,7 +23,7 @@ from kernels.dsp.dx.geometry import (
     pieces,
 )
 from kernels.dsp.dx.shares import shares
-from kernels.dsp.places import Places, places
+from kernels.dsp.places import Places, beside_each_other, copy_cycles, places, waits_for_copies
 from simulator.instructions import matmul_cycles
 from simulator.timing.links import UNIT
 from simulator.values.numerics import DType
@@ -62,6 +62,11 @@ class Setting:
     def places(self) -> Places:
         """The memories of the target."""
         return places(self.target)
+
+    @cached_property
+    def copy_cycles(self) -> float:
+        """What one copy takes of a core's time."""
+        return copy_cycles(self.target)
 
     @cached_property
     def rates(self) -> Rates:
@@ -136,11 +141,11 @@ class PanelWork:
     """What one panel costs: cycles of the core, bytes of dy rows (A), of weights (B), of dy and dx; products."""
 
     cycles: float
-    a_bytes: int
-    b_bytes: int
-    dy_bytes: int
-    dx_bytes: int
-    products: int
+    a_bytes: float
+    b_bytes: float
+    dy_bytes: float
+    dx_bytes: float
+    products: float
 
 
 def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: bool) -> PanelWork:
@@ -192,7 +197,7 @@ def _block_cycles(setting: Setting, gb: int, taps: tuple[int, int], cb: int, kb:
     """Cycles of a core for one block: its copies' issue, its products, and what adds them to the panel."""
     several = taps[1] > 1 and gb == 1 and cb < setting.geometry.cig
     copies = taps[1] if several else min(taps[1], 1)
-    issued = float(copies * setting.target.issue.copy_cycles)
+    issued = float(copies * setting.copy_cycles)
     return issued + setting.product_cycles(gb, taps[0], cb, kb, kinds)
 
 
@@ -201,7 +206,7 @@ def _chunk_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, m: int
     target, vector, issue = setting.target, setting.target.vector_unit, setting.target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
     added = taps * runs * vector.run_cycles + 3 * taps * m * gb * registers / vector.moves_per_cycle
-    fixed = issue.matmul_cycles + issue.copy_cycles + issue.vector_cycles + vector.call_cycles
+    fixed = issue.matmul_cycles + setting.copy_cycles + issue.vector_cycles + vector.call_cycles
     return matmul_cycles(target.matmul[setting.rate], gb, m, taps * cb, kb) + fixed + added
 
 
@@ -229,8 +234,15 @@ def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
     writes = work.dx_bytes * place.panels
     on_chip = (work.a_bytes if place.dy_in_gsm else 0) + (work.b_bytes if place.weights == "gsm" else 0)
     core = work.cycles * place.panels
-    shared = active * (reads + writes * setting.places.ddr(setting.target).write_cost) / ddr
-    slowest = max(core, shared, reads / read_port, writes / write_port, active * on_chip * place.panels / gsm)
+    write_cost, passing = setting.places.ddr(setting.target).write_cost, active * on_chip * place.panels / gsm
+    if waits_for_copies(setting.target):
+        loads, stores = (
+            reads / min(read_port, ddr / active),
+            writes / min(write_port, ddr / active / write_cost),
+        )
+        return core + loads + stores + passing
+    shared = active * (reads + writes * write_cost) / ddr
+    slowest = beside_each_other(core, max(shared, reads / read_port, writes / write_port), passing)
     first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
     exposed = first_load if place.dy_buffers > 1 or not place.dy_in_gsm else first_load * place.panels
     if place.weights != "stream":

@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kernels.dsp.dx.blockings import blockings, halvings
-from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate, panel_work
-from kernels.dsp.dx.geometry import Geometry, Panel
+from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate
+from kernels.dsp.dx.geometry import Geometry
+from kernels.dsp.dx.middle import PanelSize, mean_work, middle_panels, panel_count
 from kernels.dsp.dx.shares import in_step, shares
 from kernels.dsp.dx.tiling import DxTiling, checked
 from kernels.dsp.places import default_look_ahead
@@ -37,19 +38,8 @@ class Candidate(NamedTuple):
 
     values: dict[str, object]
     cycles: float
-    products: int
+    products: float
     panels: int
-
-
-class PanelSize(NamedTuple):
-    """Sizes of a panel, and how many copies of it AM holds."""
-
-    images: int
-    rows: int
-    cols: int
-    groups: int
-    channels: int
-    dx_buffers: int
 
 
 def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
@@ -153,15 +143,15 @@ def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) 
     """Every tiling that fits."""
     for split in [probe.split] if "split" in given else _splits(probe):
         for size in _panel_sizes(setting, split, given, probe):
-            panel = _inner_panel(setting, split, size)
-            if panel is None:
+            panels = middle_panels(setting, split, size, probe.column == "rows")
+            if not panels:
                 yield Candidate(
                     _values(split, size, Blocking(1, 1, 1, 1), "stream", False, 1, given), 0.0, 0, 0
                 )
                 continue
-            count = _panel_count(setting, split, size)
-            for blocking in blockings(setting, panel, given, probe):
-                work = panel_work(setting, panel, blocking, probe.column == "rows")
+            count = panel_count(setting, split, size)
+            for blocking in blockings(setting, panels[0][0], given, probe):
+                work = mean_work(setting, panels, blocking, probe.column == "rows")
                 for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
                     place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
                     values = _values(split, size, blocking, weights, in_gsm, dy_buffers, given)
@@ -249,39 +239,6 @@ def _fitting(
                 if count * setting.sum_type.size_bytes * buffers + staging <= 3 * room // 4:
                     return PanelSize(images_here, rows, cols, groups, channels, buffers)
     return None
-
-
-def _inner_panel(setting: Setting, split: str, size: PanelSize) -> Panel | None:
-    """A panel from the middle of dx, where no border shortens it."""
-    g = setting.geometry
-    share = next(iter(shares(g, split, 0, setting.cores)), None)
-    if share is None or g.cog == 0:
-        return None
-    rows, cols = min(size.rows, share.rows[1]), min(size.cols, g.w.size)
-    h, w = max(0, (g.h.size - rows) // 2), max(0, (g.w.size - cols) // 2)
-    groups, channels = min(size.groups, share.groups[1]), min(size.channels, share.channels[1])
-    return Panel(
-        0, min(size.images, share.images[1]), g.d.size // 2, h, rows, w, cols, 0, groups, 0, channels
-    )
-
-
-def _panel_count(setting: Setting, split: str, size: PanelSize) -> int:
-    """Panels of the busiest core."""
-    total = 0
-    for share in shares(setting.geometry, split, 0, setting.cores):
-        cuts = (
-            (share.images[1], size.images),
-            (share.rows[1], size.rows),
-            (share.groups[1], size.groups),
-            (share.channels[1], size.channels),
-            (setting.geometry.w.size, size.cols),
-            (setting.geometry.d.size, 1),
-        )
-        product = 1
-        for whole, part in cuts:
-            product *= -(-whole // part)
-        total += product
-    return total
 
 
 def _placements(

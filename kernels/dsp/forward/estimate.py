@@ -7,7 +7,8 @@ from math import ceil
 
 from kernels.dsp.dx.estimate import Kinds, Setting
 from kernels.dsp.dx.geometry import Panel, Span, pieces
-from kernels.dsp.forward.geometry import ForwardGeometry, input_rows, tap_runs
+from kernels.dsp.forward.geometry import ForwardGeometry, input_rows, joins_taps, tap_runs
+from kernels.dsp.places import waits_for_copies
 from simulator.instructions import matmul_cycles
 
 
@@ -55,9 +56,9 @@ class ForwardSetting(Setting):
         packed = g.w.kernel == g.h.kernel == g.w.stride == g.h.stride == 1 and g.w.size == g.w.out
         total = 0.0
         for m, runs, times in kinds:
-            copies = taps * (1 if packed else runs)
+            copies = (1 if joins_taps(g, gb, kb) else taps) * (1 if packed else runs)
             moved = m * gb * taps * kb * self.operand.size_bytes / rate
-            waits = max(0.0, 1 - depth / copies) * moved
+            waits = 0.0 if waits_for_copies(target) else max(0.0, 1 - depth / copies) * moved
             product = matmul_cycles(target.matmul[self.rate], gb, m, cb, taps * kb)
-            total += times * (copies * issue.copy_cycles + issue.matmul_cycles + product + waits)
+            total += times * (copies * self.copy_cycles + issue.matmul_cycles + product + waits)
         return total

@@ -78,6 +78,11 @@ def tap_runs(g: ForwardGeometry, kw: int, taps: int, w: int, wb: int) -> tuple[T
     return tuple(sorted(found, key=lambda run: (-run.taps, run.ow)))
 
 
+def joins_taps(g: ForwardGeometry, groups: int, channels: int) -> bool:
+    """Whether neighbouring taps of a product with so many channels of x lie side by side: all channels, undilated."""
+    return groups == g.groups == 1 and channels == g.cout and g.w.dilation == 1
+
+
 @lru_cache(maxsize=8192)
 def input_hull(g: ForwardGeometry, d: int, h: int, hb: int, w: int, wb: int) -> Hull | None:
     """The box of x that outputs of plane d, rows [h, h + hb), columns [w, w + wb) read, if they read any."""

@@ -10,25 +10,37 @@ from itertools import product as pairs
 from kernels.dsp.dx.geometry import Block, Chunk, Panel, Span, chunks, pieces
 from kernels.dsp.dx.panels import BlockPlan, PanelPlan, Planner, Product
 from kernels.dsp.dx.tiling import DxTiling
-from kernels.dsp.forward.geometry import ForwardGeometry, TapRun, input_rows, tap_runs
+from kernels.dsp.forward.geometry import ForwardGeometry, TapRun, input_rows, joins_taps, tap_runs
 from simulator.instructions import Parts
-from simulator.memory.memories import packed_strides
+from simulator.memory.memories import Buffer, View, packed_strides
 from simulator.memory.ranges import collapse
+
+Source = tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]
+"""A buffer, its frame, and the first index."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCopy:
-    """Rows of x that one DMA brings in, for one tap: `size` [images, 1, rows, columns, channels] from `source`.
+    """Rows of x that one DMA brings in: `size` [images, 1, rows, columns, channels] from `source`, for each tap.
 
     Attributes:
-        place: (image, row, column, tap) of the product.
+        place: (image, row, column, first tap) of the product.
         source: (image, plane, row, column, channel) within the x of the panel.
         size: images, planes, rows, columns, channels.
+        taps: how many neighbouring taps, which lie side by side in x as in the product's rows.
     """
 
     place: tuple[int, int, int, int]
     source: tuple[int, int, int, int, int]
     size: tuple[int, int, int, int, int]
+    taps: int
+
+    def read(self, source: Source, geometry: ForwardGeometry) -> View:
+        """What it reads, [images, 1, rows, columns, taps x channels]."""
+        (buffer, frame, start), steps = source, (1, 1, geometry.h.stride, geometry.w.stride)
+        if self.taps == 1:
+            return buffer.strided(start, self.size, (*steps, 1), frame=frame)
+        return buffer.windows(start, self.size[:4], steps, self.taps * self.size[4], frame=frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class OutputChunk(Product):
     @property
     def cost(self) -> tuple[object, ...]:
         """What its instructions' cost depends on, beside the block."""
-        return self.size, tuple(copy.size for copy in self.copies)
+        return self.size, tuple((*copy.size, copy.taps) for copy in self.copies)
 
 
 @lru_cache(maxsize=64)
@@ -142,17 +154,20 @@ class ForwardPlanner(Planner):
         corner: tuple[int, int, int],
         frame: tuple[int, ...],
     ) -> tuple[RowCopy, ...]:
-        """One box of x a tap, or its slices by image and row where it has more than two levels."""
+        """One box of x a tap or a run of taps, or its slices by image and row where it has more than two levels."""
         g, span, found = self._geometry, chunk.span, []
         kd, rest = divmod(block.tap, g.h.kernel * g.w.kernel)
         kh, kw = divmod(rest, g.w.kernel)
         plane, row = g.d.place(span.od, kd) - corner[0], g.h.place(span.oh, kh) - corner[1]
-        wide = panel.gb * block.kb
-        images, rows = _cut(g, (chunk.ib, span.rows, span.cols, wide), frame, self._tiling.dy_in_gsm)
-        for tap, i, r in pairs(range(run.taps), range(0, chunk.ib, images), range(0, span.rows, rows)):
+        wide, on_chip = panel.gb * block.kb, self._tiling.dy_in_gsm
+        taps = run.taps if joins_taps(g, panel.gb, wide) else 1
+        images, rows = _cut(g, (chunk.ib, span.rows, span.cols, taps * wide), frame, on_chip)
+        for tap, i, r in pairs(
+            range(0, run.taps, taps), range(0, chunk.ib, images), range(0, span.rows, rows)
+        ):
             column = g.w.place(span.ow, kw + run.first + tap) - corner[2]
             source = (chunk.i + i, plane, row + r * g.h.stride, column, block.k)
-            found.append(RowCopy((i, r, 0, tap), source, (images, 1, rows, span.cols, wide)))
+            found.append(RowCopy((i, r, 0, tap), source, (images, 1, rows, span.cols, wide), taps))
         return tuple(found)
 
 

@@ -8,13 +8,10 @@ import numpy as np
 
 from kernels.dsp.dx.columns import AXES
 from kernels.dsp.forward.geometry import ForwardGeometry
-from kernels.dsp.forward.panels import OutputChunk
+from kernels.dsp.forward.panels import OutputChunk, Source
 from simulator.instructions import Instruction, add_parts
-from simulator.memory.memories import Buffer, View
+from simulator.memory.memories import View
 from simulator.values.numerics import Array, product, product_fp16
-
-Source = tuple[Buffer, tuple[int, ...] | None, tuple[int, ...]]
-"""A buffer, its frame, and the first index."""
 
 
 class BlockProduct(Instruction):
@@ -53,10 +50,9 @@ class BlockProduct(Instruction):
         """[m, groups, taps x channels]."""
         chunk, g = self.chunk, self.geometry
         columns = np.empty(chunk.size, self.sources[0][0].dtype.storage)
-        steps = (1, 1, g.h.stride, g.w.stride, 1)
-        for copy, (buffer, frame, start) in zip(chunk.copies, self.sources, strict=True):
-            image, row, column, tap = copy.place
-            images, _, rows, cols, _ = copy.size
-            place = columns[image : image + images, row : row + rows, column : column + cols, :, tap]
-            place[...] = buffer.strided(start, copy.size, steps, frame=frame).array().reshape(place.shape)
+        for copy, source in zip(chunk.copies, self.sources, strict=True):
+            (image, row, column, tap), (images, _, rows, cols, _) = copy.place, copy.size
+            there = columns[image : image + images, row : row + rows, column : column + cols]
+            place = there[:, :, :, :, tap : tap + copy.taps]
+            place[...] = copy.read(source, g).array().reshape(place.shape)
         return columns.reshape(chunk.m, chunk.size[3], -1)

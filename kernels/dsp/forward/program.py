@@ -35,13 +35,11 @@ class ForwardProgram(PanelProgram):
             yield self._row_copy(step, chunk, copy, coords)
 
     def _row_copy(self, step: Step, chunk: OutputChunk, copy: RowCopy, coords: tuple[int, ...]) -> Copy:
-        g, (image, row, column, tap) = self.geometry, copy.place
+        image, row, column, tap = copy.place
         assert step.up is not None  # noqa: S101  # the loops lie in each other
         assert step.up.up is not None  # noqa: S101  # as above
-        buffer, frame, start = self._source(step.up.up, copy.source)
-        steps = (1, 1, g.h.stride, g.w.stride, 1)
-        source = buffer.strided(start, copy.size, steps, frame=frame)
-        size = (copy.size[0], copy.size[2], copy.size[3], chunk.size[3], 1, chunk.size[5])
+        source = copy.read(self._source(step.up.up, copy.source), self.kernel.geometry)
+        size = (copy.size[0], copy.size[2], copy.size[3], chunk.size[3], copy.taps, chunk.size[5])
         local = self.core.rings["rows"][step.ordinal]
         there = local.box((image, row, column, 0, tap, 0), size, frame=chunk.size)
         return Copy(there, source, channel=LOAD_ROWS, coords=coords, name="load_rows")
