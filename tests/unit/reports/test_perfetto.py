@@ -4,11 +4,14 @@ import itertools
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tilesim as ts
 from reports import perfetto
+from reports.links import shared_links, sizes_on_links
 from reports.load import SavedRun, load
 from reports.perfetto import nanoseconds, write_perfetto
 from reports.rates import pieces
@@ -75,10 +78,43 @@ def test_same_spans_arrows_and_bytes_as_the_trace(cores: int, idle: int, tmp_pat
     """Spans by core, engine and name are those of the trace, so are arrows; counters carry its bytes."""
     synthetic_run(cores, 5, idle=idle).save(tmp_path)
     saved = load(tmp_path)
-    trace, found = saved.trace, written(saved, tmp_path)
-    begin, end = nanoseconds(saved.target, trace["start"]), nanoseconds(saved.target, trace["end"])
+    found = written(saved, tmp_path)
+    check_spans(saved, found)
+    moved = saved.metrics.traffic_bytes
+    assert carried(found, "ddr") == pytest.approx(sum(moved["ddr"].values()), rel=1e-3)
+    assert carried(found, "gsm") == pytest.approx(moved["gsm"]["read"], rel=1e-3)
+
+
+SHAPE = "n=2,cin=32,h=12,w=12,cout=48,kh=3,kw=3,pad=1"
+
+
+@pytest.mark.parametrize(
+    ("operator", "target", "options"),
+    [
+        ("conv_backward", "mt7004", {"shape": SHAPE, "dtype": "fp16"}),
+        ("conv_backward", "ft78ne", {"shape": SHAPE, "grads": ("dw",)}),
+        ("conv_backward", "ascend910b1", {"shape": SHAPE, "dtype": "bf16"}),
+        ("deform_conv_backward", "ascend950pr", {"shape": SHAPE, "dtype": "fp32"}),
+        ("conv_backward", "nx_host", {"shape": SHAPE.replace("n=2", "n=1")}),
+    ],
+)
+def test_runs_parse_back(operator: str, target: str, options: dict[str, Any], tmp_path: Path) -> None:
+    """So it is with runs of operators, on cores of one kind and of several, with a cache and without."""
+    getattr(ts, operator)(target=target, numerics=False, **options).save(tmp_path / "run")
+    saved = load(tmp_path / "run")
+    found = written(saved, tmp_path)
+    check_spans(saved, found)
+    moved = sizes_on_links(saved.trace, saved.target).sum(axis=0).tolist()
+    for link, size in zip(shared_links(saved.target), moved, strict=True):
+        assert carried(found, link) == pytest.approx(size, rel=1e-3), link
+
+
+def check_spans(saved: SavedRun, found: Parsed) -> None:
+    """Spans and arrows are those of the trace, with the time of the scalar unit."""
+    trace, target = saved.shown, saved.target
+    begin, end = nanoseconds(target, trace["start"]), nanoseconds(target, trace["end"])
     rows = [
-        (f"core{core}", trace.engines[engine], trace.names[name], start, stop)
+        (target.core_name(core), trace.engines[engine], trace.names[name], start, stop)
         for core, engine, name, start, stop in zip(
             *(trace[column].tolist() for column in ("core", "engine", "name")),
             begin.tolist(),
@@ -95,14 +131,11 @@ def test_same_spans_arrows_and_bytes_as_the_trace(cores: int, idle: int, tmp_pat
         for pair in found.arrows()
     )
     assert arrows == expected
-    moved = saved.metrics.traffic_bytes
-    assert carried(found, "ddr") == pytest.approx(sum(moved["ddr"].values()), rel=1e-3)
-    assert carried(found, "gsm") == pytest.approx(moved["gsm"]["read"], rel=1e-3)
 
 
 def carried(found: Parsed, link: str) -> float:
     """Bytes: GB/s times nanoseconds."""
-    values = found.counters[f"{link} bandwidth"]
+    values = found.counters.get(f"{link} bandwidth", [(0, 0.0)])
     assert values[-1][1] == 0
     return sum(rate * (later - at) for (at, rate), (later, _) in itertools.pairwise(values))
 
