@@ -45,6 +45,27 @@ def names_a_file(name: str) -> bool:
     return MARK in name or name.endswith(MARK[:-1])
 
 
+def absolute_name(name: str) -> str:
+    """The name of an operator from any directory: that of a kernel file with the file's whole path."""
+    if MARK not in name:
+        return name
+    file, _, wanted = name.rpartition(":")
+    return f"{Path(file).resolve()}:{wanted}"
+
+
+def file_digest(name: str) -> str:
+    """A hash of what is in the file of an operator.
+
+    Raises:
+        KernelFileError: it cannot be read.
+    """
+    file = name.rpartition(":")[0] if MARK in name else name
+    try:
+        return sha256(Path(file).read_bytes()).hexdigest()
+    except OSError as error:
+        raise KernelFileError("cannot read the kernel file", file=file, got=error.strerror) from error
+
+
 def operator_in_file(name: str) -> Operator:
     """The operator of `my_kernel.py:name`; the file is executed, once while it does not change.
 

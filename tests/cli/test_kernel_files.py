@@ -184,3 +184,72 @@ def test_a_call_from_python_is_refused_by_fields() -> None:
     assert caught.value.field == "element"
     with pytest.raises(OperandError, match="unknown operator"):
         ts.run_operator("relu", **call)
+
+
+SWEPT = (
+    "--target",
+    "mt7004",
+    "--shape",
+    "rows=3,columns=40",
+    "--workers",
+    "1",
+    "--out",
+    "s.parquet",
+    "--json",
+)
+VARY = ("--vary", "cores=1,2", "--vary", "shape.columns=40,80", "--vary", "tile.elements=64,128")
+
+
+def printed(cli: Cli, *vary: str) -> Any:
+    """What a sweep of the page's kernel prints."""
+    result = cli("sweep", "relu_backward.py:relu_backward", *SWEPT, *vary)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_sweep_varies_cores_shape_and_tiling(cli: Cli) -> None:
+    """The points are those of single runs; the sweep goes on from its file."""
+    made = printed(cli, *VARY)
+    assert [row["status"] for row in made["rows"]] == ["ok"] * 8
+    for row in made["rows"]:
+        run = ts.run_operator(
+            "relu_backward.py:relu_backward",
+            shape={"rows": 3, "columns": row["shape.columns"]},
+            target="mt7004",
+            cores=row["cores"],
+            tiling={"elements": row["tile.elements"]},
+            numerics=False,
+        )
+        assert row["cycles"] == run.cycles
+    again = printed(cli, *VARY)
+    assert again["rows"] == made["rows"]
+
+
+def test_results_of_another_kernel_are_not_gone_on_with(cli: Cli, folder: Path) -> None:
+    """The file of results knows what was in the kernel file."""
+    printed(cli, "--vary", "cores=1,2")
+    with (folder / "relu_backward.py").open("a", encoding="utf-8") as file:
+        file.write("\n# another\n")
+    line = cli.refuse("sweep", "relu_backward.py:relu_backward", *SWEPT, "--vary", "cores=1,2")
+    assert "s.parquet" in line
+
+
+@pytest.mark.parametrize(
+    ("vary", "line"),
+    [
+        (
+            "shape.column=1,2",
+            "unknown field: where --vary, got shape.column, limit shape.rows, shape.columns",
+        ),
+        ("tile.element=1,2", "unknown field: where --vary, got tile.element"),
+        ("core=1,2", "unknown field: where --vary, got core"),
+    ],
+)
+def test_a_sweep_over_what_the_kernel_does_not_have(cli: Cli, vary: str, line: str) -> None:
+    """Before anything runs, with the fields that it has."""
+    assert line in cli.refuse("sweep", "relu_backward.py:relu_backward", *SWEPT, "--vary", vary)
+
+
+def test_a_sweep_of_a_file_that_is_not_there(cli: Cli) -> None:
+    """As in a run."""
+    assert "no such kernel file" in cli.refuse("sweep", "none.py:f", *SWEPT, "--vary", "cores=1,2")

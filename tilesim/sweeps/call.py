@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from kernels.files import absolute_name, file_digest, names_a_file
 from kernels.operators import operator_named
 from kernels.shape.deform import DeformShape
 from kernels.shape.shapes import ConvShape
@@ -34,7 +35,7 @@ class SweptCall:
     """One call of an operator, of which a sweep varies some arguments.
 
     Attributes:
-        operator: as of `tilesim run`.
+        operator: as of `tilesim run`; of a kernel file, the file is executed here and by the workers.
         target: a target's name or TOML file, read once, or a Target.
         shape: a shape text, or a geometry (then none of its fields can be varied).
         dtype, cores, grads: as of `tilesim run`; None: the operator's defaults.
@@ -49,6 +50,11 @@ class SweptCall:
     cores: int | None = None
     tiling: Mapping[str, object] = field(default_factory=dict)
     overrides: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def of_a_file(self) -> bool:
+        """Whether the operator is that of a kernel file."""
+        return names_a_file(self.operator)
 
     @cached_property
     def source(self) -> Callable[[Mapping[str, object] | None], Target]:
@@ -69,7 +75,7 @@ class SweptCall:
         own = {key: value for key, value in values.items() if is_target_field(key)}
         chip = self.source({**self.overrides, **own})
         return {
-            "operator": self.operator,
+            "operator": absolute_name(self.operator),
             "target": chip.model_dump(mode="json", exclude={"provenance"}),
             "shape": self._shape(_fields(values, SHAPE)),
             "dtype": values.get("dtype", self.dtype),
@@ -78,8 +84,11 @@ class SweptCall:
             "tiling": plain({**self.tiling, **_fields(values, TILE)}),
         }
 
-    def _shape(self, varied: Mapping[str, Value]) -> dict[str, object]:
+    def _shape(self, varied: Mapping[str, Value]) -> dict[str, object] | str:
+        """The geometry as plain values; a kernel file's own problem as its text, which only the file can read."""
         shape = self.shape
+        if self.of_a_file:
+            return self.shape_text(varied)
         if isinstance(shape, str):
             shape = operator_named(self.operator).shape(self.shape_text(varied))
         return dict(zip("mnk", shape, strict=True)) if isinstance(shape, tuple) else shape.to_dict()
@@ -95,9 +104,14 @@ class SweptCall:
         if not isinstance(self.shape, str) or (self.shape and "=" not in self.shape):
             remedy = "give the shape as a text of key=value"
             raise SweepError("a shape without keys cannot be varied", where="--shape", remedy=remedy)
-        pairs = dict(part.split("=", 1) for part in self.shape.replace(" ", "").split(",") if "=" in part)
-        merged = pairs | {key: str(value) for key, value in varied.items()}
+        merged = self.shape_pairs | {key: str(value) for key, value in varied.items()}
         return ",".join(f"{key}={value}" for key, value in merged.items())
+
+    @property
+    def shape_pairs(self) -> dict[str, str]:
+        """The keys and values of a shape text; none of a geometry."""
+        text = self.shape if isinstance(self.shape, str) else ""
+        return dict(part.split("=", 1) for part in text.replace(" ", "").split(",") if "=" in part)
 
     def record(self) -> dict[str, Any]:
         """Plain values that say what was called."""
@@ -112,6 +126,7 @@ class SweptCall:
             "tiling": plain(dict(self.tiling)),
             "overrides": plain(dict(self.overrides)),
             "tilesim_version": _version(),
+            **({"kernel_file": file_digest(self.operator)} if self.of_a_file else {}),
         }
 
     @cached_property

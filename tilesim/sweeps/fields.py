@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 
 from kernels.errors import TilingError
-from kernels.operators import OPERATORS
+from kernels.operators import OPERATORS, operator_named
 from kernels.shape.text import shape_keys
 from targets.errors import TilesimError
 from targets.leaves import dotted
@@ -29,10 +29,10 @@ def check_call(call: SweptCall) -> None:
     Raises:
         TilesimError: one of them.
     """
-    if call.operator not in OPERATORS:
+    if call.operator not in OPERATORS and not call.of_a_file:
         remedy = _suggestion(call.operator, OPERATORS)
         raise SweepError("unknown operator", where="OPERATOR", got=call.operator, remedy=remedy)
-    families = OPERATORS[call.operator].families
+    families = operator_named(call.operator).families
     if call.base.family not in families:
         what = f"{call.operator} does not run on this family of targets"
         raise SweepError(what, where=call.base.name, got=call.base.family, limit=", ".join(families))
@@ -59,7 +59,7 @@ def check_fields(call: SweptCall, first: Point) -> None:
 
 def known_fields(call: SweptCall) -> list[str]:
     """Every field of a call that can be varied but those of the tiling, which depend on the shape and the gradients."""
-    shape = [SHAPE + key for key in shape_keys(call.operator)]
+    shape = [SHAPE + key for key in (call.shape_pairs if call.of_a_file else shape_keys(call.operator))]
     return [*PLAIN_FIELDS, *shape, *(dotted(key) for key, _ in values_of(call.base))]
 
 
@@ -100,8 +100,9 @@ def _check_tiling(call: SweptCall, values: Mapping[str, int | float | bool | str
         others = {key: value for key, value in values.items() if not key.startswith(TILE)}
         try:
             task = call.task({**others, name: values[name]})
-            shape = {key: 1 if key in SHRUNK else value for key, value in task["shape"].items()}
-            run_task({**task, "shape": shape})
+            if not call.of_a_file:
+                task["shape"] |= dict.fromkeys(SHRUNK & task["shape"].keys(), 1)
+            run_task(task)
         except TilingError as error:
             if error.what.startswith("unknown field"):
                 raise _unknown(name, [TILE + each for each in error.limit.split(", ")]) from error

@@ -47,9 +47,10 @@ def run_task(task: Mapping[str, Any]) -> Run:
     """
     # Through JSON, where lists are the tuples that strict validation would ask for in Python.
     target = Target.model_validate_json(json.dumps(task["target"]))
+    shape = task["shape"]
     return run_operator(
         task["operator"],
-        shape=shape_from(task["shape"]),
+        shape=shape if isinstance(shape, str) else shape_from(shape),
         target=target,
         dtype=task["dtype"],
         grads=task["grads"],
@@ -61,7 +62,7 @@ def run_task(task: Mapping[str, Any]) -> Run:
 
 
 def figures(run: Run) -> Row:
-    """The figures of a run: times, rates in GFLOP/s, who bounds it, bytes by shared link, costs."""
+    """The figures of a run that it has: times, rates in GFLOP/s, who bounds it, bytes by shared link, costs."""
     used = {kind: share for kind, share in run.metrics.utilisation.items() if kind != SCALAR and share}
     moved = sizes_on_links(run.trace, run.target).sum(axis=0).tolist()
     row = {
@@ -75,4 +76,4 @@ def figures(run: Run) -> Row:
         **{f"bytes.{link}": size for link, size in zip(shared_links(run.target), moved, strict=True)},
         **costs(run.target, run.cores, run.peak_flops_per_cycle),
     }
-    return {name: plain(value) for name, value in row.items()}
+    return {name: plain(value) for name, value in row.items() if value is not None}
