@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernels.dsp.dx.estimate import Setting
+from kernels.dsp.dx.estimate import PanelSetting
 from kernels.dsp.dx.geometry import Geometry
 from kernels.dsp.dx.kernel import ConvDx, DxTensors
 from kernels.dsp.dx.plan import group_count, plan, setting_for
@@ -224,7 +224,7 @@ def _products(
     return BackpropCall(machine, checked, operands, kind, path, plain | _budget(checked), dx)
 
 
-def _planned(setting: Setting, defaults: Mapping[str, object], given: Mapping[str, object]) -> DxTiling:
+def _planned(setting: PanelSetting, defaults: Mapping[str, object], given: Mapping[str, object]) -> DxTiling:
     """The tiling with whole column rows; blocks of columns where whole rows fit no memory of the chip."""
     try:
         return plan(setting, {**defaults, **given})

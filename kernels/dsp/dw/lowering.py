@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernels.dsp.dw.bias import ConvDb, outputs_at_a_time
-from kernels.dsp.dw.estimate import Setting
 from kernels.dsp.dw.kernel import ConvDw, DwTensors
 from kernels.dsp.dw.plan import plan
 from kernels.dsp.dw.reduce import Reduce
@@ -15,6 +14,7 @@ from kernels.dsp.dw.tiling import DbTiling, DwTiling, checked_db
 from kernels.dsp.dx.geometry import Geometry
 from kernels.dsp.dx.lowering import device_shape, put_dy
 from kernels.dsp.dx.reorder import Reorder, Restore
+from kernels.dsp.setting import Setting
 from kernels.shape.shapes import ConvShape
 from simulator.machine import Machine
 from simulator.memory.memories import Buffer

@@ -8,9 +8,10 @@ from functools import lru_cache
 from itertools import product
 from math import ceil
 
-from kernels.dsp.dw.estimate import Setting, estimate
+from kernels.dsp.dw.estimate import estimate
 from kernels.dsp.dw.tiling import PREFIX, DwTiling, checked
 from kernels.dsp.places import default_look_ahead
+from kernels.dsp.setting import Setting
 from kernels.errors import TilingError
 
 SPLITS = ("batch", "rows", "channels")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kernels.dsp.dw.copies import TapCopy
 from kernels.dsp.dw.product import ChunkProduct, ChunkSums
 from kernels.dsp.dw.shares import Block
-from kernels.dsp.dw.turns import TapCopy, Turn, TurnPlan
+from kernels.dsp.dw.turns import Turn, TurnPlan
 from kernels.dsp.dx.geometry import pieces
 from simulator.instructions import Copy, Instruction
 from simulator.kernel import Core

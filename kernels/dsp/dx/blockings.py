@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kernels.dsp.dx.estimate import Blocking, Setting
+from kernels.dsp.dx.estimate import Blocking, PanelSetting
 from kernels.dsp.dx.geometry import Geometry, Panel
 from kernels.dsp.dx.tiling import DxTiling
 
@@ -21,7 +21,7 @@ def halvings(total: int) -> list[int]:
 
 
 def blockings(
-    setting: Setting, panel: Panel, given: Mapping[str, object], probe: DxTiling
+    setting: PanelSetting, panel: Panel, given: Mapping[str, object], probe: DxTiling
 ) -> Iterator[Blocking]:
     """Blocks of columns and pieces of Cout, with as many outputs a product as SM and a half buffer hold."""
     g, item = setting.geometry, setting.operand.size_bytes
@@ -52,7 +52,7 @@ def _even(positions: int) -> int:
 
 
 def _block_shapes(
-    setting: Setting, panel: Panel, given: Mapping[str, object], probe: DxTiling
+    setting: PanelSetting, panel: Panel, given: Mapping[str, object], probe: DxTiling
 ) -> list[tuple[int, int]]:
     """(taps, channels) of a block."""
     g, width = setting.geometry, setting.width

@@ -23,74 +23,25 @@ from kernels.dsp.dx.geometry import (
     pieces,
 )
 from kernels.dsp.dx.shares import shares
-from kernels.dsp.places import Places, beside_each_other, copy_cycles, places, waits_for_copies
+from kernels.dsp.places import beside_each_other, waits_for_copies
+from kernels.dsp.setting import Setting
 from simulator.instructions import matmul_cycles
-from simulator.timing.links import UNIT
 from simulator.values.numerics import DType
-from targets.schema import Target
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Bytes a cycle: (cores with work, DDR, GSM) by split, and a core's DDR ports."""
+class PanelSetting(Setting):
+    """What a tiling in panels is chosen for; `bias` is whether the result starts at one."""
 
-    by_split: dict[str, tuple[int, float, float]]
-    read_port: float
-    write_port: float
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a tiling is chosen for; `bias` is whether the result starts at one.
-
-    Targets are compared by identity: their tables cannot be hashed.
-    """
-
-    geometry: Geometry
-    target: Target = field(compare=False)
-    operand: DType
-    sum_type: DType
-    out_type: DType
-    cores: int
-    target_id: int = field(init=False)
+    out_type: DType = field(kw_only=True)
     bias: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target_id", id(self.target))
-
     @cached_property
-    def places(self) -> Places:
-        """The memories of the target."""
-        return places(self.target)
-
-    @cached_property
-    def copy_cycles(self) -> float:
-        """What one copy takes of a core's time."""
-        return copy_cycles(self.target)
-
-    @cached_property
-    def rates(self) -> Rates:
-        """The target's bandwidths."""
-        target = self.target
-        where = places(target)
-        by_split = {}
-        for split in ("batch", "rows", "channels"):
-            active = (
-                sum(1 for rank in range(self.cores) if shares(self.geometry, split, rank, self.cores)) or 1
-            )
-            by_split[split] = (
-                active,
-                target.link_units(where.main_link, active) / UNIT,
-                target.link_units(where.shared_link, active) / UNIT,
-            )
-        return Rates(
-            by_split, target.port_units(where.read_port) / UNIT, target.port_units(where.write_port) / UNIT
-        )
-
-    @property
-    def rate(self) -> str:
-        """The target's matrix rate."""
-        return self.operand.name + ("_fp16" if self.sum_type.name == "fp16" else "")
+    def active(self) -> dict[str, int]:
+        """Cores with work by split, at least one."""
+        ranks, g = range(self.cores), self.geometry
+        splits = ("batch", "rows", "channels")
+        return {split: sum(bool(shares(g, split, r, self.cores)) for r in ranks) or 1 for split in splits}
 
     def depth(self, taps: int, k: int) -> int:  # noqa: ARG002  # some kernels sum over taps as well
         """The length of a product's sum."""
@@ -148,7 +99,7 @@ class PanelWork:
     products: float
 
 
-def panel_work(setting: Setting, panel: Panel, blocking: Blocking, whole_rows: bool) -> PanelWork:
+def panel_work(setting: PanelSetting, panel: Panel, blocking: Blocking, whole_rows: bool) -> PanelWork:
     """The work of a panel under a blocking."""
     g, item = setting.geometry, setting.operand.size_bytes
     cycles, a_bytes, b_bytes, products = 0.0, 0, 0, 0
@@ -193,7 +144,9 @@ def _tap_groups(
     return found
 
 
-def _block_cycles(setting: Setting, gb: int, taps: tuple[int, int], cb: int, kb: int, kinds: Kinds) -> float:
+def _block_cycles(
+    setting: PanelSetting, gb: int, taps: tuple[int, int], cb: int, kb: int, kinds: Kinds
+) -> float:
     """Cycles of a core for one block: its copies' issue, its products, and what adds them to the panel."""
     several = taps[1] > 1 and gb == 1 and cb < setting.geometry.cig
     copies = taps[1] if several else min(taps[1], 1)
@@ -201,7 +154,7 @@ def _block_cycles(setting: Setting, gb: int, taps: tuple[int, int], cb: int, kb:
     return issued + setting.product_cycles(gb, taps[0], cb, kb, kinds)
 
 
-def _chunk_cycles(setting: Setting, gb: int, taps: int, cb: int, kb: int, m: int, runs: int) -> float:
+def _chunk_cycles(setting: PanelSetting, gb: int, taps: int, cb: int, kb: int, m: int, runs: int) -> float:
     """Cycles of a core for one product and its col2im."""
     target, vector, issue = setting.target, setting.target.vector_unit, setting.target.issue
     registers = ceil(cb * setting.sum_type.size_bytes / vector.register_bytes)
@@ -222,10 +175,11 @@ class Placement:
     panels: int
 
 
-def estimate(setting: Setting, work: PanelWork, place: Placement) -> float:
+def estimate(setting: PanelSetting, work: PanelWork, place: Placement) -> float:
     """Cycles of a launch."""
-    active, ddr, gsm = setting.rates.by_split[place.split]
-    read_port, write_port = setting.rates.read_port, setting.rates.write_port
+    active = setting.active[place.split]
+    ddr, gsm = setting.links[active]
+    read_port, write_port = setting.ports
     together = place.split == "channels" and setting.geometry.groups == 1
     dy: float = work.dy_bytes if place.dy_in_gsm else work.a_bytes
     dy = dy / active if together and place.dy_in_gsm else dy

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.dsp.dx.estimate import Setting
+from kernels.dsp.dx.estimate import PanelSetting
 from kernels.dsp.dx.geometry import Geometry
 from kernels.dsp.dx.kernel import ConvDx, DxTensors
 from kernels.dsp.dx.plan import plan, setting_for
@@ -38,7 +38,9 @@ def dx_tiling(
     return plan(replace(setting, bias=True) if bias else setting, given)
 
 
-def dx_setting(shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object]) -> Setting:
+def dx_setting(
+    shape: ConvShape, operand: DType, machine: Machine, given: Mapping[str, object]
+) -> PanelSetting:
     """What a tiling of dx is chosen for."""
     sum_type = dtype("fp16" if operand.name == "fp16" and given.get("fp16_accumulate") == "fp16" else "fp32")
     cores = len(machine.cores)

@@ -12,7 +12,7 @@ from dataclasses import astuple
 from itertools import product
 from typing import NamedTuple
 
-from kernels.dsp.dx.estimate import Blocking, PanelWork, Setting, panel_work
+from kernels.dsp.dx.estimate import Blocking, PanelSetting, PanelWork, panel_work
 from kernels.dsp.dx.geometry import Panel, Span
 from kernels.dsp.dx.shares import shares
 
@@ -31,7 +31,7 @@ class PanelSize(NamedTuple):
     dx_buffers: int
 
 
-def panel_count(setting: Setting, split: str, size: PanelSize) -> int:
+def panel_count(setting: PanelSetting, split: str, size: PanelSize) -> int:
     """Panels of the busiest core."""
     total = 0
     for share in shares(setting.geometry, split, 0, setting.cores):
@@ -50,7 +50,9 @@ def panel_count(setting: Setting, split: str, size: PanelSize) -> int:
     return total
 
 
-def middle_panels(setting: Setting, split: str, size: PanelSize, whole_rows: bool) -> list[tuple[Panel, int]]:
+def middle_panels(
+    setting: PanelSetting, split: str, size: PanelSize, whole_rows: bool
+) -> list[tuple[Panel, int]]:
     """Panels from the middle of dx, and how many of as many neighbours as the stride counts are like each."""
     g = setting.geometry
     share = next(iter(shares(g, split, 0, setting.cores)), None)
@@ -90,7 +92,7 @@ def _extents(groups: Iterable[tuple[int, int, tuple[Span, ...]]]) -> Iterable[tu
 
 
 def mean_work(
-    setting: Setting, panels: Sequence[tuple[Panel, int]], blocking: Blocking, whole_rows: bool
+    setting: PanelSetting, panels: Sequence[tuple[Panel, int]], blocking: Blocking, whole_rows: bool
 ) -> PanelWork:
     """The work of a panel, on average over these."""
     total = sum(times for _, times in panels)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kernels.dsp.dx.blockings import blockings, halvings
-from kernels.dsp.dx.estimate import Blocking, Placement, Setting, estimate
+from kernels.dsp.dx.estimate import Blocking, PanelSetting, Placement, estimate
 from kernels.dsp.dx.geometry import Geometry
 from kernels.dsp.dx.middle import PanelSize, mean_work, middle_panels, panel_count
 from kernels.dsp.dx.shares import in_step, shares
@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
     panels: int
 
 
-def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
+def plan(setting: PanelSetting, given: Mapping[str, object]) -> DxTiling:
     """The tiling with (nearly) the least estimate among those that fit; `given` fields are kept.
 
     Raises:
@@ -58,11 +58,11 @@ def plan(setting: Setting, given: Mapping[str, object]) -> DxTiling:
 
 
 @lru_cache(maxsize=256)
-def _plan(setting: Setting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
+def _plan(setting: PanelSetting, kept: tuple[tuple[str, object], ...]) -> DxTiling:
     return _search(setting, dict(kept))
 
 
-def candidates(setting: Setting, given: Mapping[str, object]) -> list[Candidate]:
+def candidates(setting: PanelSetting, given: Mapping[str, object]) -> list[Candidate]:
     """Every tiling that is tried and fits; `given` fields are kept.
 
     Raises:
@@ -78,7 +78,7 @@ def candidates(setting: Setting, given: Mapping[str, object]) -> list[Candidate]
     return list(_candidates(setting, given, probe))
 
 
-def _search(setting: Setting, given: Mapping[str, object]) -> DxTiling:
+def _search(setting: PanelSetting, given: Mapping[str, object]) -> DxTiling:
     found = candidates(setting, given)
     if not found:
         raise TilingError(
@@ -139,7 +139,7 @@ def _splits(probe: DxTiling) -> tuple[str, ...]:
     return tuple(split for split in SPLITS if split != "channels" or probe.column != "rows")
 
 
-def _candidates(setting: Setting, given: Mapping[str, object], probe: DxTiling) -> Iterator[Candidate]:
+def _candidates(setting: PanelSetting, given: Mapping[str, object], probe: DxTiling) -> Iterator[Candidate]:
     """Every tiling that fits."""
     for split in [probe.split] if "split" in given else _splits(probe):
         for size in _panel_sizes(setting, split, given, probe):
@@ -179,7 +179,7 @@ def _values(
 
 
 def _panel_sizes(
-    setting: Setting, split: str, given: Mapping[str, object], probe: DxTiling
+    setting: PanelSetting, split: str, given: Mapping[str, object], probe: DxTiling
 ) -> Iterator[PanelSize]:
     """Panels whose sums fit AM beside the columns, the tallest first."""
     g = setting.geometry
@@ -214,7 +214,7 @@ def group_count(cig: int, groups: int) -> int:
 
 
 def _fitting(
-    setting: Setting,
+    setting: PanelSetting,
     rows: int,
     groups: int,
     channels: int,
@@ -242,7 +242,7 @@ def _fitting(
 
 
 def _placements(
-    setting: Setting,
+    setting: PanelSetting,
     split: str,
     size: PanelSize,
     blocking: Blocking,
@@ -285,7 +285,7 @@ def _weight_places(given: Mapping[str, object], probe: DxTiling) -> tuple[str, .
     return ("am", "stream") if "gsm_holds" in given else ("am", "gsm", "stream")
 
 
-def _hull_bytes(setting: Setting, size: PanelSize) -> int:
+def _hull_bytes(setting: PanelSetting, size: PanelSize) -> int:
     """Bytes of dy that the largest panel reads, at most."""
     g = setting.geometry
     return (
@@ -305,6 +305,6 @@ def largest_hull(g: Geometry, rows: int, cols: int) -> int:
 
 def setting_for(
     geometry: Geometry, target: Target, operand: DType, sum_type: DType, out_type: DType, cores: int
-) -> Setting:
+) -> PanelSetting:
     """The setting of a call."""
-    return Setting(geometry, target, operand, sum_type, out_type, cores)
+    return PanelSetting(geometry, target, operand, sum_type, cores, out_type=out_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from kernels.dsp.dx.estimate import Kinds, Setting
+from kernels.dsp.dx.estimate import Kinds, PanelSetting
 from kernels.dsp.dx.geometry import Panel, Span, pieces
 from kernels.dsp.forward.geometry import ForwardGeometry, input_rows, joins_taps, tap_runs
 from kernels.dsp.places import waits_for_copies
@@ -13,7 +13,7 @@ from simulator.instructions import matmul_cycles
 
 
 @dataclass(frozen=True)
-class ForwardSetting(Setting):
+class ForwardSetting(PanelSetting):
     """What a tiling is chosen for."""
 
     geometry: ForwardGeometry
@@ -51,8 +51,8 @@ class ForwardSetting(Setting):
         """Products, the issue of the copies that bring their rows in, and the copies that a queue does not hold."""
         target, g = self.target, self.geometry
         issue, depth = target.issue, target.engine["dma"].queue_depth
-        active, ddr, shared = self.rates.by_split["batch"]
-        rate = max(ddr, shared) / active
+        active = self.active["batch"]
+        rate = max(self.links[active]) / active
         packed = g.w.kernel == g.h.kernel == g.w.stride == g.h.stride == 1 and g.w.size == g.w.out
         total = 0.0
         for m, runs, times in kinds:

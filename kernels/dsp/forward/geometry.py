@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Self
 
 from kernels.dsp.dx.geometry import Axis, Geometry
+from kernels.dsp.taps import TapRun, runs_of
 
 Hull = tuple[int, int, int, int, int, int]
 """(plane, planes, row, rows, column, columns) of a box."""
-
-
-class TapRun(NamedTuple):
-    """Output columns [ow, end) that have exactly the taps [first, first + taps) of a block."""
-
-    first: int
-    taps: int
-    ow: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +58,8 @@ def input_rows(g: ForwardGeometry, d: int, h: int, hb: int) -> tuple[tuple[int, 
 @lru_cache(maxsize=8192)
 def tap_runs(g: ForwardGeometry, kw: int, taps: int, w: int, wb: int) -> tuple[TapRun, ...]:
     """The runs of output columns in [w, w + wb) with equal taps of [kw, kw + taps), the ones with most taps first."""
-    ranges = [(tap, *having(g.w, tap, w, wb)) for tap in range(kw, kw + taps)]
-    ranges = [r for r in ranges if r[1] < r[2]]
-    cuts = sorted({edge for _, low, high in ranges for edge in (low, high)})
-    found = []
-    for ow, end in pairwise(cuts):
-        here = [tap for tap, low, high in ranges if low <= ow and end <= high]
-        if here:
-            found.append(TapRun(here[0] - kw, len(here), ow, end))
-    return tuple(sorted(found, key=lambda run: (-run.taps, run.ow)))
+    ranges = [(tap, *having(g.w, kw + tap, w, wb)) for tap in range(taps)]
+    return tuple(sorted(runs_of(ranges), key=lambda run: (-run.taps, run.ow)))
 
 
 def joins_taps(g: ForwardGeometry, groups: int, channels: int) -> bool:

@@ -53,7 +53,7 @@ def forward_setting(
     half = operand.name == "fp16" and fields.get("fp16_accumulate") == "fp16"
     sum_type, turned = dtype("fp16" if half else "fp32"), ForwardGeometry.turned(Geometry.of(shape))
     cores = len(machine.cores)
-    return ForwardSetting(turned, machine.target, operand, sum_type, operand, cores, bias=bias)
+    return ForwardSetting(turned, machine.target, operand, sum_type, cores, out_type=operand, bias=bias)
 
 
 def allocate_forward(

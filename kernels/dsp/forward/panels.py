@@ -10,7 +10,8 @@ from itertools import product as pairs
 from kernels.dsp.dx.geometry import Block, Chunk, Panel, Span, chunks, pieces
 from kernels.dsp.dx.panels import BlockPlan, PanelPlan, Planner, Product
 from kernels.dsp.dx.tiling import DxTiling
-from kernels.dsp.forward.geometry import ForwardGeometry, TapRun, input_rows, joins_taps, tap_runs
+from kernels.dsp.forward.geometry import ForwardGeometry, input_rows, joins_taps, tap_runs
+from kernels.dsp.taps import TapRun
 from simulator.instructions import Parts
 from simulator.memory.memories import Buffer, View, packed_strides
 from simulator.memory.ranges import collapse
