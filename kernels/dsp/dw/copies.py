@@ -32,8 +32,12 @@ class TapCopy:
 
 
 def joins_taps(geometry: Geometry, channels: int) -> bool:
-    """Whether neighbouring taps of a block with so many channels of x lie side by side: all channels, undilated."""
-    return channels == geometry.cin and geometry.w.dilation == 1 and geometry.w.kernel > 1
+    """Whether one copy brings in neighbouring taps of a block with so many channels of x.
+
+    They lie side by side where these are all channels and there is no dilation. With a stride of one the rows of one
+    tap are contiguous as well, and cost no bursts but their ends'.
+    """
+    return channels == geometry.cin and geometry.w.dilation == 1 < min(geometry.w.stride, geometry.w.kernel)
 
 
 @lru_cache(maxsize=1024)

@@ -63,8 +63,12 @@ def tap_runs(g: ForwardGeometry, kw: int, taps: int, w: int, wb: int) -> tuple[T
 
 
 def joins_taps(g: ForwardGeometry, groups: int, channels: int) -> bool:
-    """Whether neighbouring taps of a product with so many channels of x lie side by side: all channels, undilated."""
-    return groups == g.groups == 1 and channels == g.cout and g.w.dilation == 1
+    """Whether one copy brings in neighbouring taps of a product with so many channels of x.
+
+    They lie side by side where these are all channels and there is no dilation. With a stride of one the rows of one
+    tap are contiguous as well, and cost no bursts but their ends'.
+    """
+    return groups == g.groups == 1 and channels == g.cout and g.w.dilation == 1 < g.w.stride
 
 
 @lru_cache(maxsize=8192)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -66,22 +66,22 @@ def test_each_element_comes_once(
     assert found == wanted(g, block)
 
 
-SHAPE = ConvShape(n=1, cin=3, size=(20, 20), cout=8, kernel=(5, 5), padding=2)
+def taps_of_copies(block: Block, **shape: Any) -> set[int]:
+    """How many taps the copies of a chunk bring in, for a 5 x 5 kernel on 20 x 20."""
+    given: dict[str, Any] = {"n": 1, "cin": 3, "size": (20, 20), "cout": 8, "kernel": (5, 5), "padding": 2, "stride": 2}
+    g = Geometry.of(ConvShape(**(given | shape)))
+    (turn,) = turns(g, block, 0, (Part(0, 1, 0, g.h.out),), 400)
+    assert turn.plan is not None
+    return {copy.size[3] for copy in turn.plan.copies(1)}
 
 
-@pytest.mark.parametrize(("channels", "taps"), [(3, {3, 4, 5}), (2, {1})])
-def test_taps_side_by_side_are_one_copy(channels: int, taps: set[int]) -> None:
+def test_taps_side_by_side_are_one_copy() -> None:
     """With all channels of x five taps are one run of 15 numbers, three or four of them next to the padding."""
-    g = Geometry.of(SHAPE)
-    block = Block(0, 1, 0, 8, 0, 25, 0, channels)
-    (turn,) = turns(g, block, 0, (Part(0, 1, 0, 20),), 400)
-    assert turn.plan is not None
-    assert {copy.size[3] for copy in turn.plan.copies(1)} == taps
+    assert taps_of_copies(Block(0, 1, 0, 8, 0, 25, 0, 3)) == {3, 4, 5}
 
 
-def test_dilated_taps_are_not() -> None:
-    """They do not lie side by side."""
-    g = Geometry.of(ConvShape(n=1, cin=3, size=(20, 20), cout=8, kernel=(5, 5), padding=4, dilation=2))
-    (turn,) = turns(g, Block(0, 1, 0, 8, 0, 25, 0, 3), 0, (Part(0, 1, 0, 20),), 400)
-    assert turn.plan is not None
-    assert {copy.size[3] for copy in turn.plan.copies(1)} == {1}
+def test_other_taps_are_not() -> None:
+    """With some of the channels or a dilation they lie apart; with a stride of one the rows of a tap are contiguous."""
+    assert taps_of_copies(Block(0, 1, 0, 8, 0, 25, 0, 2)) == {1}
+    assert taps_of_copies(Block(0, 1, 0, 8, 0, 25, 0, 3), dilation=2, padding=4) == {1}
+    assert taps_of_copies(Block(0, 1, 0, 8, 0, 25, 0, 3), stride=1) == {1}
