@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kernels.errors import OperandError, ShapeError
 from kernels.families import backward_of, stored_in
+from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import (
     as_given,
@@ -97,7 +98,7 @@ def conv_backward(
     whole = {"groups": groups, "transposed": transposed}
     shape = resolved_shape(arrays, shape, {**sizes, **taps, **whole})
     call.check(shape, arrays)
-    return _run(call, shape, arrays, cores, dtype, tiling or {}, checks)
+    return _run(call, shape, arrays, cores, dtype, given_fields(tiling, SEARCHED), checks)
 
 
 @dataclass(frozen=True)

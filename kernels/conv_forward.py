@@ -10,6 +10,7 @@ import numpy.typing as npt
 from kernels.conv_backward import require_ddr, require_room
 from kernels.errors import OperandError, ShapeError
 from kernels.families import Lowered, forward_of, stored_in
+from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import (
     as_given,
@@ -93,7 +94,7 @@ def conv_forward(
     if tiling == "auto":
         tiling = search_call(Call("conv_forward", shape, chip, machine.cores, computed), _timed).tiling
     options = {"bias": with_bias or "bias" in arrays, "include_layout": include_layout}
-    forward = forward_of(shape, computed, machine, tiling or {}, **options)
+    forward = forward_of(shape, computed, machine, given_fields(tiling, SEARCHED), **options)
     return _run(forward, shape, computed, machine, arrays, layout)
 
 
@@ -115,7 +116,10 @@ def resolved(
     for name in ("x", "w"):
         if name not in arrays:
             raise OperandError(
-                "an operand is missing", argument=name, remedy="give it, or shape with numerics=False"
+                "an operand is missing",
+                argument=name,
+                where=name,
+                remedy="give it, or shape with numerics=False",
             )
     x = tensor_shape("x", arrays["x"].shape)
     w = same_rank("w", arrays["w"].shape, len(x) - 2)

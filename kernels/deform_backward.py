@@ -17,6 +17,7 @@ from kernels.conv_backward import Sizes, require_ddr
 from kernels.deform_points import DEFAULT_OFFSETS, model_offsets
 from kernels.errors import OperandError, ShapeError
 from kernels.families import LoweredDeform, deform_of, stored_in
+from kernels.gradient_fields import given_fields
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import channel_first, require_convolution_type, require_given, require_shapes
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
@@ -90,7 +91,7 @@ def deform_conv_backward(
     taps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     arrays, geometry, asked = _checked(given, shape, taps, deform_groups, grads, numerics)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
-    return _Call(geometry, asked, machine, dtype, tiling or {}, offsets, deterministic).run(arrays)
+    return _Call(geometry, asked, machine, dtype, given_fields(tiling), offsets, deterministic).run(arrays)
 
 
 def _checked(
@@ -192,7 +193,7 @@ def _resolved(
     for name in ("dy", "w", "x"):
         if name not in arrays:
             remedy = "give it, or shape with numerics=False"
-            raise OperandError("an operand is missing", argument=name, remedy=remedy)
+            raise OperandError("an operand is missing", argument=name, where=name, remedy=remedy)
     conv = ConvShape.resolve(arrays["dy"].shape, arrays["w"].shape, arrays["x"].shape, **taps)
     return DeformShape(conv, deform_groups, "mask" in arrays)
 

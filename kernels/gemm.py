@@ -16,6 +16,7 @@ from kernels.dsp.product.plan import plan_gemm
 from kernels.dsp.product.tiling import GemmTiling, Problem
 from kernels.errors import OperandError, ShapeError
 from kernels.families import stored_in
+from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.reference.checking import seen
@@ -84,17 +85,18 @@ def gemm(
     missing = [name for name in ("a", "b", *("c" * adds)) if name not in arrays]
     if numerics and missing:
         remedy = "give it, or ask for numerics=False"
-        raise OperandError("an operand is missing", argument=missing[0], remedy=remedy)
+        raise OperandError("an operand is missing", argument=missing[0], where=missing[0], remedy=remedy)
     computed = chosen_dtype(chip, dtype, arrays)
+    fields = {} if tiling == "auto" else given_fields(tiling, SEARCHED)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
     sizes = (m, n, k, bool(trans_a), bool(trans_b), stored_in(computed))
     time = partial(_timed, (m, n, k), chip, machine.cores, computed, trans_a, trans_b, adds)
     if chip.family == "davinci":
         matrices = Matrices(*sizes, computed, chip, len(machine.cores))
-        given = search([subject_on_cubes(matrices, time)], {}).tiling if tiling == "auto" else tiling
+        given = search([subject_on_cubes(matrices, time)], {}).tiling if tiling == "auto" else fields
         return _on_cubes(matrices, machine, arrays, given, adds)
     problem = Problem(*sizes, chip, len(machine.cores), adds)
-    given = search([subject_on_dsp(problem, time)], {}).tiling if tiling == "auto" else tiling
+    given = search([subject_on_dsp(problem, time)], {}).tiling if tiling == "auto" else fields
     return _on_dsp(problem, machine, arrays, given)
 
 
@@ -224,9 +226,13 @@ def _matrix(name: str, value: npt.ArrayLike) -> Array:
     array = np.asarray(value)
     if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
         what = "an operand that is not of a floating type"
-        raise OperandError(what, argument=name, got=str(array.dtype), limit="fp16, bf16, fp32, fp64")
+        raise OperandError(
+            what, argument=name, where=name, got=str(array.dtype), limit="fp16, bf16, fp32, fp64"
+        )
     if array.ndim != 2:
-        raise OperandError("an operand that is no matrix", argument=name, got=array.shape, limit="two axes")
+        raise OperandError(
+            "an operand that is no matrix", argument=name, where=name, got=array.shape, limit="two axes"
+        )
     return array
 
 
@@ -239,13 +245,16 @@ def _sizes(arrays: Mapping[str, Array], trans_a: bool, trans_b: bool, shape: Seq
     else:
         missing = "b" if "a" in arrays else "a"
         raise OperandError(
-            "an operand is missing", argument=missing, remedy="give it, or shape with numerics=False"
+            "an operand is missing",
+            argument=missing,
+            where=missing,
+            remedy="give it, or shape with numerics=False",
         )
     wanted = {"a": (k, m) if trans_a else (m, k), "b": (n, k) if trans_b else (k, n), "c": (m, n)}
     for name, array in arrays.items():
         if array.shape != wanted[name]:
             what = "an operand of another shape"
-            raise OperandError(what, argument=name, got=array.shape, limit=wanted[name])
+            raise OperandError(what, argument=name, where=name, got=array.shape, limit=wanted[name])
     return m, n, k
 
 

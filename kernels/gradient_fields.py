@@ -10,6 +10,24 @@ PREFIXES = {"dx": "", "dw": "dw.", "db": "db."}
 """How the fields of a gradient's tiling begin."""
 
 
+def given_fields(tiling: object, remedy: str = "") -> Mapping[str, object]:
+    """The given fields of a tiling, none where nothing is given.
+
+    Raises:
+        TilingError: they are no mapping of values by field.
+    """
+    if tiling is None:
+        return {}
+    if not isinstance(tiling, Mapping):
+        what, limit = "fields of a tiling that are no mapping", "{field: value}"
+        raise TilingError(what, field="tiling", where="tiling", got=repr(tiling), limit=limit, remedy=remedy)
+    return tiling
+
+
+SEARCHED = "or 'auto', to search for one"
+"""What else the calls take that search."""
+
+
 def split_tiling(given: Mapping[str, object], grads: Sequence[str]) -> dict[str, dict[str, object]]:
     """The given fields by gradient, without their prefix.
 

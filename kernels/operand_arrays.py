@@ -33,6 +33,7 @@ def _channel_first(name: str, value: npt.ArrayLike, layout: str) -> Array:
         raise OperandError(
             "an operand that is not of a floating type",
             argument=name,
+            where=name,
             got=str(array.dtype),
             limit="fp16, bf16, fp32, fp64",
         )
@@ -53,7 +54,7 @@ def require_shapes(arrays: Mapping[str, Array], wanted: Mapping[str, tuple[int, 
     for name, array in arrays.items():
         if array.shape != wanted[name]:
             raise OperandError(
-                "an operand of another shape", argument=name, got=array.shape, limit=wanted[name]
+                "an operand of another shape", argument=name, where=name, got=array.shape, limit=wanted[name]
             )
 
 
@@ -66,7 +67,10 @@ def require_given(names: Iterable[str], arrays: Mapping[str, Array]) -> None:
     for name in names:
         if name not in arrays:
             raise OperandError(
-                "an operand is missing", argument=name, remedy="give it, or ask for numerics=False"
+                "an operand is missing",
+                argument=name,
+                where=name,
+                remedy="give it, or ask for numerics=False",
             )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from kernels.deform_backward import GRADIENTS as DEFORM_GRADIENTS
 from kernels.errors import OperandError
 from kernels.files import names_a_file, operator_in_file
+from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.placement import chosen_cores, resolved_target
 from kernels.registry import Call, Operator
 from kernels.search.calls import search_call
@@ -213,7 +214,7 @@ def run_operator(
     if tiling == "auto":
         tiling = _searched(known, call, BUDGET).tiling
     values: dict[str, Any] = {"numerics": numerics, "seed": seed, "integers": integers, "check": check}
-    run = _made(known, replace(call, tiling=tiling or {}, **values))
+    run = _made(known, replace(call, tiling=given_fields(tiling, SEARCHED), **values))
     run.call = {"grads": list(call.grads), "cores": list(call.cores)}
     return run
 
@@ -254,7 +255,7 @@ def search_tiling(
         raise OperandError(what, argument="budget", got=budget, limit="1 and more")
     known = operator_named(name)
     call = _call(known, name, shape, target, dtype, grads, cores, core_mask)
-    return _searched(known, replace(call, tiling=tiling or {}), budget)
+    return _searched(known, replace(call, tiling=given_fields(tiling)), budget)
 
 
 def _searched(known: Operator, call: Call, budget: int) -> TileSearch:

@@ -42,7 +42,7 @@ def chosen_cores(target: Target, cores: int | Sequence[int] | None) -> tuple[int
         return tuple(range(int(cores)))
     if not isinstance(cores, Sequence | range) or not all(isinstance(c, int | np.integer) for c in cores):
         raise OperandError(
-            "cores that are no number and no list", argument="cores", got=repr(cores), limit=limit
+            "cores that are no whole number and no list", argument="cores", got=repr(cores), limit=limit
         )
     listed = tuple(int(c) for c in cores)
     if not listed or len(set(listed)) != len(listed) or not all(0 <= c < target.groups for c in listed):

@@ -115,6 +115,11 @@ def compare(runs: Sequence[Run] | Mapping[str, Run]) -> Comparison:
     listed = list(runs.values()) if isinstance(runs, Mapping) else list(runs)
     if not listed:
         raise TilesimError("no run to compare", remedy="give at least one")
+    for run in listed:
+        if not isinstance(run, Run):
+            raise TilesimError(
+                "not a run to compare", got=repr(run), limit="what conv_backward and the like return"
+            )
     labels = list(runs) if isinstance(runs, Mapping) else _labels(listed)
     first = listed[0]
     for run in listed[1:]:

@@ -1,7 +1,8 @@
 """Reading the directory of a saved run."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -107,6 +108,10 @@ def load(directory: str | PathLike[str]) -> SavedRun:
         raise RunFileError(
             "the saved run is damaged", where=str(path), got=got, remedy="save it again"
         ) from error
+    last = max((launch.end for launch in launches), default=0)
+    if record["cycles"] < last:
+        got, limit = f"cycles={record['cycles']}", f"at least the end of its last launch, {last}"
+        raise RunFileError("the saved run is damaged", where=str(path), got=got, limit=limit)
     if not matching:
         raise RunFileError(
             "the trace belongs to another run",
@@ -138,10 +143,28 @@ NEEDED = ("operator", "target", "cores", "dtype", "shape", "tiling", "cycles", "
 """Keys without which nothing can be shown."""
 
 
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+_FITTING: dict[str, Callable[[Any], bool]] = {
+    "cycles": lambda value: _whole(value, 0),
+    "cores": lambda value: _whole(value, 1),
+    "time_us": lambda value: isinstance(value, int | float) and math.isfinite(value) and value >= 0,
+    "tiling": lambda value: isinstance(value, dict),
+    "shape": lambda value: isinstance(value, dict),
+}
+"""What the values of these keys must be."""
+
+
 def _check_format(record: Mapping[str, Any], path: Path) -> None:
     missing = [key for key in NEEDED if key not in record]
     if missing:
         raise RunFileError("the saved run is damaged", where=str(path), got=f"no {', '.join(missing)}")
+    wrong = [key for key, fits in _FITTING.items() if not fits(record[key])]
+    if wrong:
+        got = ", ".join(f"{key}={record[key]!r}" for key in wrong)
+        raise RunFileError("the saved run is damaged", where=str(path), got=got, remedy="save it again")
     version = record.get("format_version")
     if not isinstance(version, int):
         raise RunFileError("the saved run is damaged", where=str(path), got=f"format_version {version!r}")

@@ -39,6 +39,12 @@ class Setting:
         """What one copy takes of a core's time."""
         return copy_cycles(self.target)
 
+    @property
+    def barrier_cycles(self) -> int:
+        """From the last arrival at a barrier of all cores to the release."""
+        sync = self.target.sync
+        return sync.barrier_latency_cycles + sync.barrier_cycles_per_core * self.cores
+
     @cached_property
     def ports(self) -> tuple[float, float]:
         """Bytes a cycle that a core reads from the main memory and writes to it."""

@@ -11,6 +11,7 @@ from kernels.errors import OperandError
 from kernels.ft.operands import Given, located
 from kernels.ft.parameter import STRUCT_BYTES, ConvParameter, checked
 from kernels.ft.paths import BackpropCall, private_call, reserve, shared_call
+from kernels.gradient_fields import given_fields
 from kernels.host_memory import require_host_memory
 from simulator.device.arrays import DeviceArray
 from simulator.device.device import Device, cores_of_mask, device_of, in_use
@@ -226,7 +227,7 @@ def _asked(
 ) -> _Asked:
     """The call as values; fields are those at the time of the call."""
     operands = tuple(zip(("dy", "w", "dx"), given, strict=True))
-    return _Asked(name, operands, tuple(param.fields().items()), mask, tuple((tiling or {}).items()))
+    return _Asked(name, operands, tuple(param.fields().items()), mask, tuple(given_fields(tiling).items()))
 
 
 def _cores(device: Device, core_mask: object) -> tuple[int, ...]:

@@ -217,3 +217,11 @@ def test_the_stand_in_has_what_the_command_uses(operator: StandIn) -> None:
     }
     theirs = {field.name for field in dataclasses.fields(tilesim.Run)} | vars(tilesim.Run).keys()
     assert mine <= theirs
+
+
+def test_a_convolution_without_outputs_is_told(cli: Cli) -> None:
+    """It is run all the same: its gradients are zero."""
+    shape = "n=1,cin=4,h=8,w=8,cout=4,kh=13,kw=3"
+    result = cli("run", "conv_backward", "--target", "mt7004", "--timing-only", "--shape", shape)
+    assert result.exit_code == 0
+    assert "no outputs (0x6): the kernel is larger than the padded input" in result.stderr

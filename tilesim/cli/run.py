@@ -10,6 +10,7 @@ import typer
 import tilesim
 from kernels.operators import Operator, run_operator
 from kernels.search.search import BUDGET
+from kernels.shape.shapes import ConvShape
 from simulator.results.run import Run
 from tilesim.cli.arguments import (
     check_core_choice,
@@ -60,7 +61,10 @@ def run(
     no_check: Annotated[bool, typer.Option("--no-check", help="Do not compare with the reference.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random operands.")] = 0,
     integers: Annotated[bool, typer.Option("--integers", help="Small integers as operands.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Directory for the run's record and trace.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Directory for the run's record and trace; it replaces a run saved there before."),
+    ] = None,
     report: Annotated[bool, typer.Option("--report", help="Write pictures and a page into --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -88,6 +92,7 @@ def run(
             check=not (no_check or timing_only),
         )
     _tell_of_file(chosen)
+    _tell_of_nothing(call["shape"])
     _print(result, found, as_json=as_json)
     page = _keep(result, out, report=report)
     if page and not as_json:
@@ -99,6 +104,13 @@ def _tell_of_file(operator: Operator) -> None:
     """Say on stderr that a kernel file was executed."""
     if operator.file:
         say(f"{operator.file} was executed: the code and the figures of {operator.name} are its own")
+
+
+def _tell_of_nothing(shape: object) -> None:
+    """Say on stderr that a convolution has no outputs: most often a pad was forgotten."""
+    if isinstance(shape, ConvShape) and 0 in shape.out:
+        size = "x".join(map(str, shape.out))
+        say(f"the convolution has no outputs ({size}): the kernel is larger than the padded input")
 
 
 def _check_place(out: Path | None, *, report: bool) -> None:

@@ -72,6 +72,7 @@ class SweptCall:
         Raises:
             TilesimError: a value is refused by the target or the geometry.
         """
+        values = {key: value if is_target_field(key) else _counted(value) for key, value in values.items()}
         own = {key: value for key, value in values.items() if is_target_field(key)}
         chip = self.source({**self.overrides, **own})
         return {
@@ -145,6 +146,11 @@ def digest(value: object) -> str:
     """A hash of plain values, the same in every process; keys in any order."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _counted(value: Value) -> Value:
+    """A whole number as an int: a range with fractions has floats, and cores, shapes and tiles are counted."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _fields(values: Mapping[str, Value], prefix: str) -> dict[str, Value]:

@@ -165,7 +165,7 @@ def _chunk_cycles(setting: PanelSetting, gb: int, taps: int, cb: int, kb: int, m
 
 @dataclass(frozen=True)
 class Placement:
-    """Where operands lie, and how many panels a core computes."""
+    """Where operands lie, how many panels a core computes, and whether all cores load those of dy together."""
 
     split: str
     weights: str
@@ -173,6 +173,7 @@ class Placement:
     dx_buffers: int
     dy_buffers: int
     panels: int
+    together: bool
 
 
 def estimate(setting: PanelSetting, work: PanelWork, place: Placement) -> float:
@@ -181,6 +182,7 @@ def estimate(setting: PanelSetting, work: PanelWork, place: Placement) -> float:
     ddr, gsm = setting.links[active]
     read_port, write_port = setting.ports
     together = place.split == "channels" and setting.geometry.groups == 1
+    meeting = 2 * place.panels * setting.barrier_cycles if place.together else 0.0
     dy: float = work.dy_bytes if place.dy_in_gsm else work.a_bytes
     dy = dy / active if together and place.dy_in_gsm else dy
     b = work.b_bytes * place.panels if place.weights == "stream" else work.b_bytes
@@ -194,7 +196,7 @@ def estimate(setting: PanelSetting, work: PanelWork, place: Placement) -> float:
             reads / min(read_port, ddr / active),
             writes / min(write_port, ddr / active / write_cost),
         )
-        return core + loads + stores + passing
+        return core + loads + stores + passing + meeting
     shared = active * (reads + writes * write_cost) / ddr
     slowest = beside_each_other(core, max(shared, reads / read_port, writes / write_port), passing)
     first_load = dy / min(read_port, ddr / active) + work.dx_bytes / min(write_port, ddr / active)
@@ -203,4 +205,4 @@ def estimate(setting: PanelSetting, work: PanelWork, place: Placement) -> float:
         exposed += work.b_bytes / min(read_port, ddr / active)
     if place.dx_buffers == 1:
         exposed += work.dx_bytes / min(write_port, ddr / active) * (place.panels - 1)
-    return slowest + exposed
+    return slowest + exposed + meeting

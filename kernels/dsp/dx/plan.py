@@ -153,7 +153,8 @@ def _candidates(setting: PanelSetting, given: Mapping[str, object], probe: DxTil
             for blocking in blockings(setting, panels[0][0], given, probe):
                 work = mean_work(setting, panels, blocking, probe.column == "rows")
                 for weights, in_gsm, dy_buffers in _placements(setting, split, size, blocking, given, probe):
-                    place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count)
+                    together = in_gsm and in_step(setting.geometry, split, size.channels, setting.cores)
+                    place = Placement(split, weights, in_gsm, size.dx_buffers, dy_buffers, count, together)
                     values = _values(split, size, blocking, weights, in_gsm, dy_buffers, given)
                     yield Candidate(values, estimate(setting, work, place), work.products * count, count)
 

@@ -68,7 +68,15 @@ def test_each_element_comes_once(
 
 def taps_of_copies(block: Block, **shape: Any) -> set[int]:
     """How many taps the copies of a chunk bring in, for a 5 x 5 kernel on 20 x 20."""
-    given: dict[str, Any] = {"n": 1, "cin": 3, "size": (20, 20), "cout": 8, "kernel": (5, 5), "padding": 2, "stride": 2}
+    given: dict[str, Any] = {
+        "n": 1,
+        "cin": 3,
+        "size": (20, 20),
+        "cout": 8,
+        "kernel": (5, 5),
+        "padding": 2,
+        "stride": 2,
+    }
     g = Geometry.of(ConvShape(**(given | shape)))
     (turn,) = turns(g, block, 0, (Part(0, 1, 0, g.h.out),), 400)
     assert turn.plan is not None

@@ -91,3 +91,25 @@ def test_stretches_default_to_the_run(tmp_path: Path) -> None:
     made_run().save(tmp_path)
     saved = load(tmp_path)
     assert (saved.window(), saved.window(end=7), saved.window(start=7)) == ((0, 100), (0, 7), (7, 100))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cycles", "abc"),
+        ("cycles", 1),
+        ("cycles", True),
+        ("cores", -1),
+        ("tiling", [1]),
+        ("shape", None),
+        ("time_us", float("nan")),
+        ("time_us", -1.0),
+    ],
+)
+def test_a_value_that_cannot_be_is_damage(tmp_path: Path, key: str, value: object) -> None:
+    """Of any key that reports compute with."""
+    made_run().save(tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    (tmp_path / "run.json").write_text(json.dumps(record | {key: value}), encoding="utf-8")
+    with pytest.raises(TilesimError, match=r"the saved run is damaged.*" + key):
+        load(tmp_path)
