@@ -18,6 +18,7 @@ from kernels.errors import OperandError, ShapeError
 from kernels.families import stored_in
 from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
+from kernels.operand_arrays import require_given
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.reference.checking import seen
 from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
@@ -78,14 +79,12 @@ def gemm(
         ShapeError, OperandError, TilingError, TargetError, CapacityError: an argument is refused.
     """
     chip = _supported(resolved_target(target))
-    named_arrays = (("a", a), ("b", b), ("c", c))
-    arrays = {name: _matrix(name, value) for name, value in named_arrays if value is not None}
+    given = {"a": a, "b": b, "c": c}
+    arrays = {name: _matrix(name, value) for name, value in given.items() if value is not None}
     m, n, k = _sizes(arrays, trans_a, trans_b, shape)
     adds = c is not None if accumulate is None else accumulate
-    missing = [name for name in ("a", "b", *("c" * adds)) if name not in arrays]
-    if numerics and missing:
-        remedy = "give it, or ask for numerics=False"
-        raise OperandError("an operand is missing", argument=missing[0], where=missing[0], remedy=remedy)
+    if numerics:
+        require_given(("a", "b", *("c" * adds)), arrays)
     computed = chosen_dtype(chip, dtype, arrays)
     fields = {} if tiling == "auto" else given_fields(tiling, SEARCHED)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=numerics, checks=checks)
@@ -93,11 +92,11 @@ def gemm(
     time = partial(_timed, (m, n, k), chip, machine.cores, computed, trans_a, trans_b, adds)
     if chip.family == "davinci":
         matrices = Matrices(*sizes, computed, chip, len(machine.cores))
-        given = search([subject_on_cubes(matrices, time)], {}).tiling if tiling == "auto" else fields
-        return _on_cubes(matrices, machine, arrays, given, adds)
+        chosen = search([subject_on_cubes(matrices, time)], {}).tiling if tiling == "auto" else fields
+        return _on_cubes(matrices, machine, arrays, chosen, adds)
     problem = Problem(*sizes, chip, len(machine.cores), adds)
-    given = search([subject_on_dsp(problem, time)], {}).tiling if tiling == "auto" else fields
-    return _on_dsp(problem, machine, arrays, given)
+    chosen = search([subject_on_dsp(problem, time)], {}).tiling if tiling == "auto" else fields
+    return _on_dsp(problem, machine, arrays, chosen)
 
 
 def _timed(

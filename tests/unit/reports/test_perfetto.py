@@ -95,18 +95,20 @@ SHAPE = "n=2,cin=32,h=12,w=12,cout=48,kh=3,kw=3,pad=1"
         ("conv_backward", "ft78ne", {"shape": SHAPE, "grads": ("dw",)}),
         ("conv_backward", "ascend910b1", {"shape": SHAPE, "dtype": "bf16"}),
         ("deform_conv_backward", "ascend950pr", {"shape": SHAPE, "dtype": "fp32"}),
-        ("conv_backward", "nx_host", {"shape": SHAPE.replace("n=2", "n=1")}),
+        ("conv2d_backward_fast", "nx_host", {"shape": SHAPE.replace("n=2", "n=1"), "cores": 4}),
     ],
 )
 def test_runs_parse_back(operator: str, target: str, options: dict[str, Any], tmp_path: Path) -> None:
     """So it is with runs of operators, on cores of one kind and of several, with a cache and without."""
-    getattr(ts, operator)(target=target, numerics=False, **options).save(tmp_path / "run")
+    run = ts.run_operator(operator, target=target, numerics=False, check=False, **options)
+    run.save(tmp_path / "run")
     saved = load(tmp_path / "run")
     found = written(saved, tmp_path)
     check_spans(saved, found)
     moved = sizes_on_links(saved.trace, saved.target).sum(axis=0).tolist()
     for link, size in zip(shared_links(saved.target), moved, strict=True):
-        assert carried(found, link) == pytest.approx(size, rel=1e-3), link
+        # A copy of some ten cycles loses up to a nanosecond in a hundred to rounding.
+        assert carried(found, link) == pytest.approx(size, rel=0.02), link
 
 
 def check_spans(saved: SavedRun, found: Parsed) -> None:

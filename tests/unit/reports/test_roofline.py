@@ -144,7 +144,8 @@ def test_many_launches_leave_room_for_the_marks(tmp_path: Path) -> None:
         for i in range(9)
     ]
     moved = run.trace.replaced(launch=np.arange(len(run.trace), dtype=np.int16) % 9)
-    dataclasses.replace(run, launches=parts, trace=moved).save(tmp_path)
+    cycles = max(run.cycles, parts[-1].end)
+    dataclasses.replace(run, launches=parts, trace=moved, cycles=cycles).save(tmp_path)
     figure = draw_roofline(load(tmp_path))
     figure.draw_without_rendering()
     names = [text.get_text() for text in figure.texts if text.get_text().startswith("part")]

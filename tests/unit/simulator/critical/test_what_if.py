@@ -1,5 +1,8 @@
 """Estimates of what other numbers of a chip would save, beside runs on the changed chip."""
 
+from itertools import product
+from statistics import median
+
 import pytest
 
 from kernels.conv_backward import conv_backward
@@ -41,14 +44,26 @@ def test_an_estimate_is_near_the_run_on_the_changed_chip(name: str) -> None:
         assert found.saved == pytest.approx(1 - again.time_us / run.time_us, abs=0.02), str(change)
 
 
-def test_a_slower_link_costs_time() -> None:
-    """DDR at half its rate: the estimate and the run agree that it is much slower."""
-    run = timed(load_target("mt7004"))
-    change = Change("link.ddr", 0.5)
-    found = what_if(run.trace, run.target, run.launches, run.cycles, change)
-    again = timed(change.on(run.target), run.tiling)
-    assert found.saved < -0.05
-    assert found.after_us == pytest.approx(again.time_us, rel=0.03)
+def test_a_link_of_half_the_rate() -> None:
+    """So large a change moves what waits for what: the median is within 2 % of the run, the worst within 8."""
+    change, errors = Change("link.ddr", 0.5), list[float]()
+    layers = (
+        "n=2,cin=64,h=28,w=28,cout=64,kh=3,kw=3,pad=1",
+        "n=4,cin=128,h=28,w=28,cout=128,kh=3,kw=3,pad=1",
+        "n=4,cin=256,h=28,w=28,cout=64,kh=1,kw=1",
+        "n=2,cin=3,h=112,w=112,cout=64,kh=7,kw=7,stride=2,pad=3",
+    )
+    for shape, grad in product(layers, ("dx", "dw")):
+        run = conv_backward(shape=shape, target="mt7004", grads=(grad,), numerics=False)
+        found = what_if(run.trace, run.target, run.launches, run.cycles, change)
+        again = conv_backward(
+            shape=shape, target=change.on(run.target), grads=(grad,), tiling=run.tiling, numerics=False
+        )
+        assert found.saved < 0
+        assert again.time_us > run.time_us
+        errors.append(abs(found.after_us / again.time_us - 1))
+    assert median(errors) <= 0.02
+    assert max(errors) <= 0.08
 
 
 def test_an_unknown_change_is_refused() -> None:
