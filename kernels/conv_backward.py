@@ -98,7 +98,7 @@ def conv_backward(
     whole = {"groups": groups, "transposed": transposed}
     shape = resolved_shape(arrays, shape, {**sizes, **taps, **whole})
     call.check(shape, arrays)
-    return _run(call, shape, arrays, cores, dtype, given_fields(tiling, SEARCHED), checks)
+    return _run(call, shape, arrays, cores, dtype, tiling, checks)
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _run(
     arrays: Mapping[str, Array],
     cores: int | Sequence[int] | None,
     dtype: str | None,
-    given: Mapping[str, object] | Literal["auto"],
+    tiling: Mapping[str, object] | Literal["auto"] | None,
     checks: Checks | None,
 ) -> Run:
     """Allocate, launch and collect."""
@@ -262,9 +262,10 @@ def _run(
     computed = require_convolution_type(chosen_dtype(chip, dtype, used), chip)
     machine = Machine(chip, chosen_cores(chip, cores), numerics=call.numerics, checks=checks)
     require_ddr(tensors_of(shape, call.grads), chip, stored_in(computed))
-    if given == "auto":
+    if tiling == "auto":
         asked = SearchedCall("conv_backward", shape, chip, machine.cores, computed, call.grads)
-        given = search_call(asked, _timed).tiling
+        tiling = search_call(asked, _timed).tiling
+    given = given_fields(tiling, SEARCHED)
     gradients = backward_of(shape, computed, machine, call.grads, given, include_layout=call.include_layout)
     if machine.numerics:
         require_host_memory(gradients.host_bytes)

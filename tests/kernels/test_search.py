@@ -154,10 +154,7 @@ def test_what_is_found_runs_and_is_not_worse(
     assert all(error <= (best.tolerance or {})[name] for name, error in (best.max_error or {}).items())
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["gemm", *(pytest.param(each, marks=pytest.mark.slow) for each in ("conv_backward", "conv_forward"))],
-)
+@pytest.mark.parametrize("name", ["gemm", "conv_backward", "conv_forward"])
 def test_auto_in_the_calls_of_python(name: str) -> None:
     """Each takes the tiling that the search finds, with the values of the default one."""
     rng = np.random.default_rng(3)
