@@ -14,6 +14,7 @@ from kernels.families import backward_of, stored_in
 from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import (
+    SHAPED,
     as_given,
     channel_first,
     require_convolution_type,
@@ -195,10 +196,7 @@ def resolved_shape(
         if twice:
             raise ShapeError("two geometries", argument=twice[0], got=f"shape and {', '.join(twice)}")
         return geometry_of(shape)
-    if "dy" not in arrays:
-        raise OperandError(
-            "an operand is missing", argument="dy", remedy="give dy, or shape with numerics=False"
-        )
+    require_given(("dy",), arrays, SHAPED)
     w, x = arrays.get("w"), arrays.get("x")
     shapes = (None if w is None else w.shape, None if x is None else x.shape)
     return ConvShape.resolve(arrays["dy"].shape, *shapes, **given)

@@ -13,6 +13,7 @@ from kernels.families import Lowered, forward_of, stored_in
 from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
 from kernels.operand_arrays import (
+    SHAPED,
     as_given,
     channel_first,
     require_convolution_type,
@@ -113,14 +114,7 @@ def resolved(
         if twice:
             raise ShapeError("two geometries", argument=twice[0], got=f"shape and {', '.join(twice)}")
         return geometry_of(shape)
-    for name in ("x", "w"):
-        if name not in arrays:
-            raise OperandError(
-                "an operand is missing",
-                argument=name,
-                where=name,
-                remedy="give it, or shape with numerics=False",
-            )
+    require_given(("x", "w"), arrays, SHAPED)
     x = tensor_shape("x", arrays["x"].shape)
     w = same_rank("w", arrays["w"].shape, len(x) - 2)
     cout = w[1] * int(given["groups"]) if given["transposed"] else w[0]

@@ -19,7 +19,13 @@ from kernels.errors import OperandError, ShapeError
 from kernels.families import LoweredDeform, deform_of, stored_in
 from kernels.gradient_fields import given_fields
 from kernels.host_memory import require_host_memory
-from kernels.operand_arrays import channel_first, require_convolution_type, require_given, require_shapes
+from kernels.operand_arrays import (
+    SHAPED,
+    channel_first,
+    require_convolution_type,
+    require_given,
+    require_shapes,
+)
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.shape.deform import DeformShape
 from kernels.shape.problems import checked_problem
@@ -190,10 +196,7 @@ def _resolved(
             raise ShapeError("two geometries", argument="shape", got="shape and others")
         read: DeformShape = checked_problem(parse_deform, shape)
         return read
-    for name in ("dy", "w", "x"):
-        if name not in arrays:
-            remedy = "give it, or shape with numerics=False"
-            raise OperandError("an operand is missing", argument=name, where=name, remedy=remedy)
+    require_given(("dy", "w", "x"), arrays, SHAPED)
     conv = ConvShape.resolve(arrays["dy"].shape, arrays["w"].shape, arrays["x"].shape, **taps)
     return DeformShape(conv, deform_groups, "mask" in arrays)
 

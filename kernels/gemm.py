@@ -18,7 +18,7 @@ from kernels.errors import OperandError, ShapeError
 from kernels.families import stored_in
 from kernels.gradient_fields import SEARCHED, given_fields
 from kernels.host_memory import require_host_memory
-from kernels.operand_arrays import require_given
+from kernels.operand_arrays import SHAPED, require_floating, require_given, require_shapes
 from kernels.placement import chosen_cores, chosen_dtype, resolved_target
 from kernels.reference.checking import seen
 from kernels.reference.comparison import UNIT_ROUNDOFF, Comparison, compare, error_bound
@@ -223,11 +223,7 @@ def _supported(target: Target) -> Target:
 
 def _matrix(name: str, value: npt.ArrayLike) -> Array:
     array = np.asarray(value)
-    if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
-        what = "an operand that is not of a floating type"
-        raise OperandError(
-            what, argument=name, where=name, got=str(array.dtype), limit="fp16, bf16, fp32, fp64"
-        )
+    require_floating(name, array)
     if array.ndim != 2:
         raise OperandError(
             "an operand that is no matrix", argument=name, where=name, got=array.shape, limit="two axes"
@@ -239,21 +235,11 @@ def _sizes(arrays: Mapping[str, Array], trans_a: bool, trans_b: bool, shape: Seq
     """(M, N, K), as said or as the arrays imply; the arrays must agree."""
     if shape is not None:
         m, n, k = _checked(shape)
-    elif "a" in arrays and "b" in arrays:
-        (m, k), n = arrays["a"].shape[:: -1 if trans_a else 1], arrays["b"].shape[0 if trans_b else 1]
     else:
-        missing = "b" if "a" in arrays else "a"
-        raise OperandError(
-            "an operand is missing",
-            argument=missing,
-            where=missing,
-            remedy="give it, or shape with numerics=False",
-        )
+        require_given(("a", "b"), arrays, SHAPED)
+        (m, k), n = arrays["a"].shape[:: -1 if trans_a else 1], arrays["b"].shape[0 if trans_b else 1]
     wanted = {"a": (k, m) if trans_a else (m, k), "b": (n, k) if trans_b else (k, n), "c": (m, n)}
-    for name, array in arrays.items():
-        if array.shape != wanted[name]:
-            what = "an operand of another shape"
-            raise OperandError(what, argument=name, where=name, got=array.shape, limit=wanted[name])
+    require_shapes(arrays, wanted)
     return m, n, k
 
 

@@ -1,4 +1,4 @@
-"""Fields of the tilings of a convolution's gradients, as a call of several gradients names them."""
+"""Fields of tilings as a call gives them: a mapping, and for several gradients each with its prefix."""
 
 from __future__ import annotations
 

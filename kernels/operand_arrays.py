@@ -29,15 +29,19 @@ def _channel_first(name: str, value: npt.ArrayLike, layout: str) -> Array:
     except ValueError as error:
         raise OperandError("not an array", argument=name, got=str(error)) from None
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
-        raise OperandError(
-            "an operand that is not of a floating type",
-            argument=name,
-            where=name,
-            got=str(array.dtype),
-            limit="fp16, bf16, fp32, fp64",
-        )
+    require_floating(name, array)
     return np.moveaxis(array, -1, 1) if layout == "NHWC" and name != "w" and array.ndim > 2 else array
+
+
+def require_floating(name: str, array: Array) -> None:
+    """Refuse an operand of whole numbers, of text or the like.
+
+    Raises:
+        OperandError: it is one.
+    """
+    if array.dtype.kind not in "fV" and array.dtype.name != "bfloat16":
+        what, limit = "an operand that is not of a floating type", "fp16, bf16, fp32, fp64"
+        raise OperandError(what, argument=name, where=name, got=str(array.dtype), limit=limit)
 
 
 def as_given(array: Array, layout: str) -> Array:
@@ -58,20 +62,21 @@ def require_shapes(arrays: Mapping[str, Array], wanted: Mapping[str, tuple[int, 
             )
 
 
-def require_given(names: Iterable[str], arrays: Mapping[str, Array]) -> None:
-    """Refuse a call that computes numbers without its operands.
+SHAPED = "give it, or shape with numerics=False"
+"""What to do where an operand is missing that the geometry would be read from."""
+
+
+def require_given(
+    names: Iterable[str], arrays: Mapping[str, Array], remedy: str = "give it, or ask for numerics=False"
+) -> None:
+    """Refuse a call that computes numbers, or has no other geometry, without its operands.
 
     Raises:
         OperandError: one is missing.
     """
     for name in names:
         if name not in arrays:
-            raise OperandError(
-                "an operand is missing",
-                argument=name,
-                where=name,
-                remedy="give it, or ask for numerics=False",
-            )
+            raise OperandError("an operand is missing", argument=name, where=name, remedy=remedy)
 
 
 def require_convolution_type(name: str, target: Target) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from kernels.dsp.dx.geometry import Axis
+
 
 class TapRun(NamedTuple):
     """Output columns [ow, end) that have exactly the taps [first, first + taps) of those that are looked at."""
@@ -14,6 +16,15 @@ class TapRun(NamedTuple):
     taps: int
     ow: int
     end: int
+
+
+def taps_join(axis: Axis, whole: bool) -> bool:
+    """Whether one copy brings in neighbouring taps along the innermost axis; `whole` says that it takes all channels.
+
+    Then they lie side by side, unless there is a dilation. With a stride of one the rows of one tap are contiguous
+    as well, and cost no bursts but their ends'.
+    """
+    return whole and axis.dilation == 1 < min(axis.stride, axis.kernel)
 
 
 def runs_of(ranges: Sequence[tuple[int, int, int]]) -> list[TapRun]:

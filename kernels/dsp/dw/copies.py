@@ -10,7 +10,7 @@ from math import ceil
 from typing import NamedTuple
 
 from kernels.dsp.dx.geometry import Axis, Geometry, Span, pieces
-from kernels.dsp.taps import TapRun, runs_of
+from kernels.dsp.taps import TapRun, runs_of, taps_join
 from simulator.memory.memories import packed_strides
 from simulator.memory.ranges import collapse
 
@@ -32,12 +32,8 @@ class TapCopy:
 
 
 def joins_taps(geometry: Geometry, channels: int) -> bool:
-    """Whether one copy brings in neighbouring taps of a block with so many channels of x.
-
-    They lie side by side where these are all channels and there is no dilation. With a stride of one the rows of one
-    tap are contiguous as well, and cost no bursts but their ends'.
-    """
-    return channels == geometry.cin and geometry.w.dilation == 1 < min(geometry.w.stride, geometry.w.kernel)
+    """Whether one copy brings in neighbouring taps of a block with so many channels of x."""
+    return taps_join(geometry.w, channels == geometry.cin)
 
 
 @lru_cache(maxsize=1024)

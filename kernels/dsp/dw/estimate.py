@@ -1,7 +1,8 @@
 """A closed-form estimate of the time of the weights' gradient, by which tilings are compared.
 
-It counts the products, the copies and the bytes of a block for the busiest core; the slowest of core, links and ports,
-with the stores that nothing hides and the reduction, is the estimate. The simulator gives the cycles of a run.
+It counts the products, the copies and the bytes of a block for the busiest core; the slowest of core, links and ports
+(`beside_each_other`), or their sum where a core waits for its copies, with the stores that nothing hides and the
+reduction, is the estimate. The simulator gives the cycles of a run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A closed-form estimate of the input gradient's time, by which tilings are compared before one is simulated.
 
 It counts what the tiles of an interior panel cost on the vector unit, and what they move over each link and port; the
-slowest of these, with the loads that nothing hides, is the estimate. The simulator, not this, gives the
-cycles of a run.
+slowest of these (`beside_each_other`), or their sum where a core waits for its copies, with the loads that nothing
+hides and the barriers, is the estimate. The simulator, not this, gives the cycles of a run.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Self
 
 from kernels.dsp.dx.geometry import Axis, Geometry
-from kernels.dsp.taps import TapRun, runs_of
+from kernels.dsp.taps import TapRun, runs_of, taps_join
 
 Hull = tuple[int, int, int, int, int, int]
 """(plane, planes, row, rows, column, columns) of a box."""
@@ -63,12 +63,8 @@ def tap_runs(g: ForwardGeometry, kw: int, taps: int, w: int, wb: int) -> tuple[T
 
 
 def joins_taps(g: ForwardGeometry, groups: int, channels: int) -> bool:
-    """Whether one copy brings in neighbouring taps of a product with so many channels of x.
-
-    They lie side by side where these are all channels and there is no dilation. With a stride of one the rows of one
-    tap are contiguous as well, and cost no bursts but their ends'.
-    """
-    return groups == g.groups == 1 and channels == g.cout and g.w.dilation == 1 < g.w.stride
+    """Whether one copy brings in neighbouring taps of a product with so many channels of x, of so many groups."""
+    return taps_join(g.w, groups == g.groups == 1 and channels == g.cout)
 
 
 @lru_cache(maxsize=8192)
