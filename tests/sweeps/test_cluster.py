@@ -11,7 +11,7 @@ import pytest
 import tilesim as ts
 from reports.sweeps.table import SweepTable
 from tests.sweeps.cluster import cluster
-from tilesim.sweeps.cluster import figures
+from tilesim.sweeps.cluster import figures, worker_names
 from tilesim.sweeps.work import LOST, ended
 
 CALL: dict[str, Any] = {
@@ -77,6 +77,34 @@ def test_a_result_that_was_lost_after_it_was_done_is_waited_for() -> None:
         **ended(LOST, "no worker finished it: RuntimeError: killed"),
         "seconds": 0.0,
     }
+
+
+class Forgetful:
+    """A client that has just dropped its list of workers, of a scheduler that has two."""
+
+    scheduler: Any
+
+    def __init__(self) -> None:
+        """Its own scheduler."""
+        self.scheduler = self
+
+    def identity(self) -> dict[str, object]:
+        """What the scheduler answers."""
+        return {"workers": {"tcp://one:1": {}, "tcp://two:2": {}}}
+
+    def scheduler_info(self, **_: object) -> dict[str, object]:
+        """What the client keeps."""
+        return {"workers": {}}
+
+    def sync(self, ask: Any, **asked: object) -> object:
+        """Wait for an answer."""
+        return ask(**asked)
+
+
+def test_workers_that_a_client_has_forgotten_are_not_gone() -> None:
+    """The scheduler knows."""
+    client: Any = Forgetful()
+    assert worker_names(client) == {"tcp://one:1", "tcp://two:2"}
 
 
 @pytest.mark.slow

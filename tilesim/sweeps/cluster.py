@@ -41,7 +41,7 @@ def _run(client: Client, jobs: Sequence[Job]) -> Iterator[Event]:
 
     numbers: dict[object, int] = {}
     waiting = as_completed(loop=client.loop)  # type: ignore[no-untyped-call]
-    workers = _names(client)
+    workers = worker_names(client)
     for job in jobs:
         task = job.task()
         if isinstance(task, Ready):
@@ -55,7 +55,7 @@ def _run(client: Client, jobs: Sequence[Job]) -> Iterator[Event]:
         number = numbers[future.key]
         yield Done(number, figures(future))
         future.release()
-        now = _names(client)
+        now = worker_names(client)
         yield from (Notice(f"the worker {name} is gone") for name in sorted(workers - now))
         workers = now
 
@@ -73,7 +73,7 @@ def figures(future: Any) -> dict[str, Any]:
     return found
 
 
-def _names(client: Client) -> set[str]:
+def worker_names(client: Client) -> set[str]:
     """The addresses of the scheduler's workers.
 
     The scheduler is asked: what the client keeps (`scheduler_info`) is at times a list without workers.
